@@ -12,7 +12,7 @@ import (
 	"hammerlock/locks"
 )
 
-// tidy deletes the lock's key some time after a call that was called off, whoever has it by then.
+// tidy deletes the lock's key some time after a cancelled call, whoever has the lock by then.
 func tidy(ctx context.Context, site redis.UniversalClient, key string) {
 	if ctx.Err() != nil {
 		<-time.After(Defaults.Hold / 2)
@@ -20,7 +20,7 @@ func tidy(ctx context.Context, site redis.UniversalClient, key string) {
 	}
 }
 
-// tidyRelease is a lock that does so after a release, tidyWait one after a wait.
+// tidyRelease does this after a release, and tidyWait after a wait.
 type tidyRelease struct {
 	locks.Lock
 	site redis.UniversalClient
@@ -41,7 +41,7 @@ func (l tidyWait) Wait(ctx context.Context, key string) (history.Wake, error) {
 	return l.Lock.(locks.Waiter).Wait(ctx, key)
 }
 
-// TestReleasesAndWaitsAreCalledOff: what a lock does then to another's hold is found with one deviation.
+// TestReleasesAndWaitsAreCalledOff: one deviation shows what such a lock does to another client's hold.
 func TestReleasesAndWaitsAreCalledOff(t *testing.T) {
 	for name, wrap := range map[string]func(locks.Lock, redis.UniversalClient) locks.Lock{
 		"lease":    func(l locks.Lock, site redis.UniversalClient) locks.Lock { return tidyRelease{l, site} },

@@ -10,7 +10,7 @@ import (
 	"hammerlock/locks"
 )
 
-// coin falls the same way in every run of the test, and another way in every replay.
+// coin gives the same results in every run of the test, and other results in every replay.
 type coin struct {
 	mu sync.Mutex
 	r  *rand.Rand
@@ -22,8 +22,8 @@ func (c *coin) toss() bool {
 	return c.r.IntN(2) == 0
 }
 
-// randomRelease is a lease whose release sends one command more at random. If it is wrong, it then deletes a key that
-// may be somebody else's.
+// randomRelease is a lease whose release sends an additional command at random. If the lock is broken, this command
+// deletes a key that another client may hold.
 type randomRelease struct {
 	locks.Lock
 	env   locks.Env
@@ -52,8 +52,8 @@ func randomLease(t *testing.T, wrong bool) locks.Spec {
 	return spec
 }
 
-// TestTheLocksOwnChance: a schedule of a lock that chooses at random is run again until it is the one that was meant,
-// and the report counts how often.
+// TestTheLocksOwnChance: a schedule of a lock with random choices is repeated until it is the same as before, and the
+// report counts these repetitions.
 func TestTheLocksOwnChance(t *testing.T) {
 	o := bounded(1)
 	o.Visits = 1

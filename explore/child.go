@@ -17,47 +17,45 @@ import (
 	"hammerlock/locks"
 )
 
-// Command is the hidden argument that makes a command of the suite a process that explores. Virtual time
-// (testing/synctest) is available in tests only, so this process runs an exploration as the single test of a test
-// program.
+// Command is the hidden argument with which a command of the suite becomes an exploring process. Virtual time
+// (testing/synctest) needs a test, so this process runs the exploration as the only test of a test program.
 const Command = "explore-process"
 
-// Orders say what an exploring process has to do: an exploration, or the replay of one schedule.
+// Orders are the task of an exploring process: an exploration, the replay of one schedule, or a sweep.
 type Orders struct {
 	Lock     string   `json:"lock"`
 	Options  Options  `json:"options"`
 	Replay   bool     `json:"replay,omitempty"`
 	Schedule []Choice `json:"schedule,omitempty"`
-	Sweep    *Sweep   `json:"sweep,omitempty"` // to be done in place of one exploration
-	Command  string   `json:"command"`         // repeats the exploration
+	Sweep    *Sweep   `json:"sweep,omitempty"` // if set, the process does this sweep
+	Command  string   `json:"command"`         // the command that repeats the exploration
 	File     string   `json:"file,omitempty"`  // file for the history of a counterexample; empty = none
-	// Tell is called with the progress of an exploration; may be nil.
+	// Tell is called with the progress of the exploration; may be nil.
 	Tell func(Progress) `json:"-"`
 }
 
-// answer is a message of an exploring process: its progress, or at the end the report.
+// answer is a message of an exploring process: its progress, or the final report.
 type answer struct {
 	Progress *Progress `json:"progress,omitempty"`
 	Report   *Report   `json:"report,omitempty"`
 	Error    string    `json:"error,omitempty"`
 }
 
-// gcPercent is the process's GOGC setting.
 const gcPercent = 400
 
-// endless is how long a schedule may still take after the time budget has ended.
+// endless is the time that a schedule has to end after the time budget has ended.
 const endless = 15 * time.Second
 
-// errEndless says that the exploration did not end although its time budget had, and had found no violation.
+// errEndless means that the exploration did not end in time after its budget, and had found no violation.
 var errEndless = errors.New("a schedule does not end: virtual time stops while a worker computes, " +
 	"or waits for a mutex whose holder waits for a server")
 
-// InProcess runs an exploration in a process of its own. That is this program itself, started with the arguments before
-// and Command.
+// InProcess runs an exploration in a separate process: this program, started with the arguments before and then
+// Command.
 func InProcess(ctx context.Context, orders Orders, before ...string) (Report, error) {
 	r, died, err := inProcess(ctx, orders, before)
 	if died && orders.Options.jobs() > 1 {
-		orders.Options.Jobs = 1 // one job at a time, so that the schedule that ended the process is known
+		orders.Options.Jobs = 1 // with one job, the schedule that ended the process is known
 		r, _, err = inProcess(ctx, orders, before)
 	}
 	return r, err
@@ -79,8 +77,8 @@ func inProcess(ctx context.Context, orders Orders, before []string) (r Report, d
 	cmd := exec.CommandContext(ctx, self, append(slices.Clone(before), Command)...)
 	var stderr tail
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &stderr
-	// memory is freed after each schedule, so collecting it rarely is enough; one goroutine of a schedule runs at a
-	// time
+	// memory is freed after each schedule, so rare garbage collections are enough; one goroutine of a schedule runs
+	// at a time
 	cmd.Env = append(os.Environ(), fmt.Sprintf("GOGC=%d", gcPercent), fmt.Sprintf("GOMAXPROCS=%d", orders.Options.Jobs))
 	begun := time.Now()
 	a, unheard, failed := orders.hear(cmd)
@@ -103,7 +101,7 @@ func inProcess(ctx context.Context, orders Orders, before []string) (r Report, d
 	return *a.Report, false, nil
 }
 
-// hear reads the answers of the process until the last one, and passes on its progress.
+// hear reads the answers of the process until the report, and passes on its progress.
 func (o *Orders) hear(cmd *exec.Cmd) (a answer, unheard, failed error) {
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -121,21 +119,21 @@ func (o *Orders) hear(cmd *exec.Cmd) (a answer, unheard, failed error) {
 	return a, unheard, cmd.Wait()
 }
 
-// Child is the main function of an exploring process. It knows the given locks. It does not return.
+// Child is the main function of an exploring process that knows these locks. It does not return.
 func Child(in io.Reader, out io.Writer, known []locks.Spec) {
 	os.Args = os.Args[:1] // the testing package must not parse the other arguments
 	test := func(t *testing.T) { Serve(t, in, out, known) }
-	os.Stdout = os.Stderr // the testing package's own output must not mix with the answers
+	os.Stdout = os.Stderr // the testing package's output must not mix with the answers
 	testing.Main(func(string, string) (bool, error) { return true, nil },
 		[]testing.InternalTest{{Name: "explore", F: test}}, nil, nil)
 }
 
-// Serve is for a process that runs as a test already: it reads its orders from in and writes answers to out.
+// Serve is Child for a process that is a test already: it reads its orders from in and writes its answers to out.
 func Serve(t *testing.T, in io.Reader, out io.Writer, known []locks.Spec) {
 	t.Helper()
 	answers := json.NewEncoder(out)
 	r, err := execute(t, in, known, func(p Progress) {
-		_ = answers.Encode(answer{Progress: &p}) // the error is ignored: there may be no reader
+		_ = answers.Encode(answer{Progress: &p}) // an error does not matter: there may be no reader
 	})
 	a := answer{Report: &r}
 	if err != nil {

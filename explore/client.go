@@ -16,7 +16,7 @@ import (
 	"hammerlock/workload"
 )
 
-// pages returns the pages that all clients visit: two if a visit takes several, otherwise one.
+// pages returns the pages that all clients visit: two if the lock takes several keys, otherwise one.
 func pages(c *history.Claims) []workload.Page {
 	all := []workload.Page{{Lock: "p", Views: "views"}, {Lock: "q", Views: "views of q"}}
 	return all[:min(workload.Lanes(c), len(all))]
@@ -28,18 +28,18 @@ type client struct {
 	workers workload.Workers
 	lock    locks.Lock
 	sites   []redis.UniversalClient
-	lanes   [3]*history.Lane // lanes record what the worker does, its renewals, and what happens to its process
-	more    []*history.Lane  // lanes for the other pages of its visits
+	lanes   [3]*history.Lane // lanes record what the worker does, its renewals, and the events of its process
+	more    []*history.Lane  // lanes for the second page of its visits
 }
 
-// laneSlots is far more than the number of operations between two moments of virtual time.
+// laneSlots is far more than the number of operations at one instant of virtual time.
 const laneSlots = 32
 
-// inMemoryAddr is the address that servers in memory pretend to have. It is not a host name, because a library would
-// look that up in goroutines that live in real time.
+// inMemoryAddr is the pretended address of servers in memory. It is no host name, because a library would look a name
+// up in goroutines that run in real time.
 const inMemoryAddr = "127.0.0.1:1"
 
-// openClient makes a client in a process, which several clients may share.
+// openClient makes a client in the given process. Several clients may share a process.
 func (s *schedule) openClient(number int, process *locks.Process) (*client, error) {
 	w, spec, o := s.w, s.spec, s.o
 	c := &client{number: number}
@@ -90,13 +90,12 @@ func (s *schedule) openClient(number int, process *locks.Process) (*client, erro
 	c.workers = workload.Workers{
 		Shape: s.shape(number), Clock: w.clock, Lanes: append(c.lanes[:1:1], c.more...), Counter: counter,
 		Locks: []locks.Lock{lock}, Pages: all, Claims: spec.Claims, Judged: true,
-		// how long calls may stay open at the end of a schedule, when all contexts have ended
+		// the time that calls have to return at the end of a schedule, after all contexts have ended
 		Patience: time.Millisecond,
 	}
 	return c, nil
 }
 
-// inMemoryClient makes a Redis client that uses the given dial function.
 func inMemoryClient(dial func(context.Context, string, string) (net.Conn, error)) *redis.Client {
 	server := redis.NewClient(&redis.Options{
 		Addr: inMemoryAddr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true,
@@ -108,7 +107,7 @@ func inMemoryClient(dial func(context.Context, string, string) (net.Conn, error)
 	return server
 }
 
-// moreLanes makes the lanes for the other pages of visits. They are numbered after all clients: see
+// moreLanes makes the lanes for the second page of visits. Their numbers follow those of all clients: see
 // history.Header.Caller.
 func (c *client) moreLanes(w *world, o *Options, n int) {
 	for i := range n {
@@ -119,8 +118,8 @@ func (c *client) moreLanes(w *world, o *Options, n int) {
 	}
 }
 
-// ungreeted is a client hook that answers the command HELLO like an old server, without sending it: sending would take
-// a tenth of a schedule's time, and the clients use RESP 2 anyway.
+// ungreeted is a client hook that answers HELLO as an old server does, without sending it. The clients use RESP 2,
+// and sending HELLO would take 10 % of a schedule's time.
 type ungreeted struct{}
 
 func (ungreeted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
@@ -128,7 +127,7 @@ func (ungreeted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if cmd.Name() != "hello" {
 			return next(ctx, cmd)
 		}
-		// this must be an error of the server; after an error of the connection the library would close it
+		// an error of the server: after an error of the connection the library would close it
 		cmd.SetErr(redis.Nil)
 		return redis.Nil
 	}
@@ -137,10 +136,10 @@ func (ungreeted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func (ungreeted) DialHook(redis.DialHook) redis.DialHook                                  { return nil }
 func (ungreeted) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook { return nil }
 
-// crossingSeed is a seed with which the first visits of two clients take the same two pages in opposite order.
+// crossingSeed makes the first visits of two clients take the same two pages in opposite order.
 const crossingSeed = 21
 
-// shape is the load of a client. It uses everything that the lock claims to offer.
+// shape returns the load of a client. It uses everything that the lock claims to offer.
 func (s *schedule) shape(number int) workload.Shape {
 	o, claims := s.o, &s.spec.Claims
 	shape := workload.Shape{
@@ -151,7 +150,7 @@ func (s *schedule) shape(number int) workload.Shape {
 		HeedDeadline: !claims.Fences, // fencing is tested by holders that ignore their deadline
 	}
 	switch {
-	case claims.Renews: // so that a hold outlasts its lease
+	case claims.Renews: // so that a hold is longer than its lease
 		shape.Hold = max(shape.Hold, o.TTL*11/10)
 	case claims.Expires:
 		shape.Extend = o.TTL
@@ -164,21 +163,21 @@ func (s *schedule) shape(number int) workload.Shape {
 
 func (c *client) close() {
 	if c.lock != nil {
-		_ = c.lock.Close() // the error is ignored: the schedule has been judged already
+		_ = c.lock.Close() // the schedule has been judged already
 	}
 	for _, s := range c.sites {
-		_ = s.Close() // likewise
+		_ = s.Close() // the schedule has been judged already
 	}
 }
 
-// calledLock wraps a client's lock, so that the search can cancel its calls, and recovers from its panics.
+// calledLock wraps a client's lock: the search can cancel its calls, and its panics are recovered.
 type calledLock struct {
 	locks.Lock
 	w       *world
 	client  int
 	counter *counter
 	closed  bool
-	heard   time.Time // when the last try returned
+	heard   time.Time // time at which the last try returned
 }
 
 // call makes a lock call that the search can cancel.
@@ -200,7 +199,6 @@ func (c *calledLock) Acquire(ctx context.Context, key string, ttl time.Duration)
 	})
 }
 
-// AcquireAll is Acquire for several keys.
 func (c *calledLock) AcquireAll(ctx context.Context, keys []string, ttl, wait time.Duration) (locks.Lease, error) {
 	return c.call(ctx, "AcquireAll", func(ctx context.Context) (locks.Lease, error) {
 		l, err := c.Lock.(locks.Several).AcquireAll(ctx, keys, ttl, wait)
@@ -209,7 +207,6 @@ func (c *calledLock) AcquireAll(ctx context.Context, keys []string, ttl, wait ti
 	})
 }
 
-// AcquireShare is Acquire for a shared lock.
 func (c *calledLock) AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (locks.Lease,
 	error) {
 	c.counter.reads, c.counter.looked = true, false
@@ -218,7 +215,6 @@ func (c *calledLock) AcquireShare(ctx context.Context, key string, ttl time.Dura
 	})
 }
 
-// Upgrade makes a reader the writer.
 func (c *calledLock) Upgrade(ctx context.Context, l locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	return c.call(ctx, "Upgrade", func(ctx context.Context) (locks.Lease, error) {
 		return c.Lock.(locks.Upgrader).Upgrade(ctx, l, ttl)
@@ -236,7 +232,7 @@ func (c *calledLock) Release(ctx context.Context, l locks.Lease) error {
 	return err
 }
 
-// Close closes the lock once. If the client has died, it is closed already.
+// Close closes the lock once. After a crash of the client, the lock is closed already.
 func (c *calledLock) Close() (err error) {
 	defer c.caught("Close", &err)
 	if c.closed {
@@ -246,20 +242,20 @@ func (c *calledLock) Close() (err error) {
 	return c.Lock.Close()
 }
 
-// waitingLock is a calledLock that offers a Wait. If that is cancelled, the visit ends, because the lock has left its
+// waitingLock is a calledLock with Wait. If the search cancels a Wait, the visit ends, because the lock has left its
 // queue.
 type waitingLock struct {
 	*calledLock
 	waiter locks.Waiter
 }
 
-// Handed wraps that of the lock; a lock without one was handed nothing. If the grant came before its worker learned
-// that it had to wait, it cannot be recorded: its call would overlap the worker's last one.
+// Handed calls Handed of the lock, if it has one. A grant that came before the worker was refused cannot be recorded:
+// its call would overlap the worker's last call.
 func (c *waitingLock) Handed(key string) (l locks.Lease, since time.Time, ok bool) {
 	if q, queues := c.waiter.(locks.Queue); queues {
 		if l, since, ok = q.Handed(key); ok {
 			c.counter.fence = l.Fence
-			if !since.After(c.heard.Add(-time.Microsecond)) { // the lock's time may be inexact by a microsecond
+			if !since.After(c.heard.Add(-time.Microsecond)) { // the lock's time may be wrong by a microsecond
 				c.w.misplaced()
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"hammerlock/workload"
 )
 
-// views is the counter that all clients share. If it has fencing, it checks tokens at loads, too. Otherwise it would
-// accept a late store after the next holder has loaded, and lose the next holder's store.
+// views is the counter that all clients share. With fencing it also checks tokens at loads. Otherwise it would accept
+// a late store after the next holder has loaded, and then lose the next holder's store.
 type views struct {
 	fenced bool
 
@@ -19,7 +19,7 @@ type views struct {
 	fence  int64                     // greatest fencing token so far
 }
 
-// counter is a client's access to the views. Other clients may act between load and store.
+// counter is one client's access to the views. Other clients may act between load and store.
 type counter struct {
 	*views
 	w      *world
@@ -29,8 +29,8 @@ type counter struct {
 	looked bool  // the reader has loaded once
 }
 
-// Load loads the views. With fencing no other client can act between the grant and the load, because the fence has not
-// seen the new token yet.
+// Load loads the views. With fencing, no other client can act between the grant and the load, because the counter
+// does not know the new token before.
 func (c *counter) Load(_ context.Context, page string) (workload.Count, error) {
 	var n workload.Count
 	err := locks.ErrFenced
@@ -49,7 +49,7 @@ func (c *counter) Load(_ context.Context, page string) (workload.Count, error) {
 	return n, err
 }
 
-// look returns which kind of event a load is: a reader loads twice.
+// look returns the kind of event of a load: a reader loads twice.
 func (c *counter) look() kind {
 	if c.reads && c.looked {
 		return reload
@@ -58,12 +58,11 @@ func (c *counter) look() kind {
 	return load
 }
 
-// Add is not supported: only baselines and shared locks count atomically, and these are not explored.
+// Add is not supported: baselines and semaphores, which need it, are not explored.
 func (c *counter) Add(context.Context, string, history.ID) (workload.Count, error) {
 	return workload.Count{}, locks.ErrServer
 }
 
-// Store writes the views.
 func (c *counter) Store(_ context.Context, page string, n workload.Count) error {
 	err := locks.ErrFenced
 	if !c.w.step(c.client, store, func() {
@@ -78,7 +77,7 @@ func (c *counter) Store(_ context.Context, page string, n workload.Count) error 
 	return err
 }
 
-// stale tells whether a greater fencing token than the client's was seen.
+// stale tells whether the counter has seen a greater fencing token than the client's.
 func (c *counter) stale() bool {
 	if !c.fenced {
 		return false
@@ -88,5 +87,4 @@ func (c *counter) stale() bool {
 	return stale
 }
 
-// Close does nothing.
 func (c *counter) Close() error { return nil }

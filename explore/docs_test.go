@@ -25,10 +25,10 @@ var (
 
 const document = "../docs/EXPLORE.md"
 
-// TestTheDocumentSaysWhatIsFound: broken locks are found, right ones are fine, and docs/EXPLORE.md has the same
-// numbers. The columns from a time on are not compared. With -short these are the broken ones that explore is expected
-// to show, and one right one. Without it one in five of the others is looked at, and all of them at night. With -update
-// each row is written when it is known, so that -run Document/right/lease measures one again.
+// TestTheDocumentSaysWhatIsFound: broken locks are found, correct ones pass, and docs/EXPLORE.md has the same
+// numbers, except for times. With -short it tests the broken locks that explore is expected to find, and one correct
+// lock. Without -short it adds one in five of the other locks, and at night all. With -update it writes each row when
+// the row is known, so -run Document/right/lease measures one row again.
 func TestTheDocumentSaysWhatIsFound(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	left := func(i int) bool { return testing.Short() || !live.Nightly() && !*update && i%5 > 0 }
@@ -58,7 +58,7 @@ func TestTheDocumentSaysWhatIsFound(t *testing.T) {
 	}
 }
 
-// TestTheDocumentShowsACounterexample: its trace and its picture are those of today.
+// TestTheDocumentShowsACounterexample: its trace and its picture are up to date.
 func TestTheDocumentShowsACounterexample(t *testing.T) {
 	const picture = "../docs/pictures/plain-del.svg"
 	f := run(t, find(t, "plain-del"), bounded(1)).Found
@@ -75,7 +75,7 @@ func TestTheDocumentShowsACounterexample(t *testing.T) {
 	}
 }
 
-// read is the document as it is now.
+// read returns the current document.
 func read(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(document)
@@ -85,7 +85,7 @@ func read(t *testing.T) string {
 	return string(text)
 }
 
-// documented are the locks that the document has a row for, or will have: a new lock is not measured yet.
+// documented lists the locks for which the document has or will have a row. A new lock is not measured yet.
 func documented(t *testing.T, broken bool) []locks.Spec {
 	t.Helper()
 	text := read(t)
@@ -94,8 +94,8 @@ func documented(t *testing.T, broken bool) []locks.Spec {
 	})
 }
 
-// row compares the beginning of a row with the document, or puts the row there: in place of the one that begins with
-// name.
+// row compares the beginning of a row with the document, or writes the row into it, in place of the row that begins
+// with name.
 func row(t *testing.T, part, name, row, times string) {
 	t.Helper()
 	t.Log(row + times)
@@ -152,8 +152,8 @@ func brokenRow(t *testing.T, spec locks.Spec) {
 		fmt.Sprintf(" %v |", (used()-begun).Round(10*time.Millisecond)))
 }
 
-// asExpected complains if the cause of a counterexample is none of those that the lock's entry expects. Where the entry
-// names scenarios, the first that is found may be another one.
+// asExpected fails the test if the lock's Spec does not expect the cause of a counterexample. If the Spec names
+// scenarios, the first counterexample may have another cause.
 func asExpected(t *testing.T, spec locks.Spec, f *Found) {
 	t.Helper()
 	elsewhere := func(e locks.Expectation) bool { return e.Scenario != "" }
@@ -162,7 +162,7 @@ func asExpected(t *testing.T, spec locks.Spec, f *Found) {
 	}
 }
 
-// suited are the options for a lock, as verify has them, without a limit of time.
+// suited returns the options of verify for a lock, without a time limit.
 func suited(spec locks.Spec, deviations int) Options {
 	o := Briefly(spec)
 	o.Deviations, o.Budget = deviations, 0
@@ -195,8 +195,8 @@ func rightRow(t *testing.T, spec locks.Spec) {
 	row(t, "right", name, begins, times)
 }
 
-// threeRow runs all schedules of a lock on one site with three deviations, with one visit of each client; those that
-// violate something, too. It takes a minute or five.
+// threeRow runs all schedules of a lock on one site with three deviations and one visit of each client, also after a
+// violation. This takes from one to five minutes.
 func threeRow(t *testing.T, spec locks.Spec) {
 	o := bounded(3)
 	o.Visits = 1
@@ -215,7 +215,7 @@ func threeRow(t *testing.T, spec locks.Spec) {
 		fmt.Sprintf(" %s | %d | %v |", explored(&s.report), failed, (used()-begun).Round(time.Second)))
 }
 
-// explored is how many schedules were run, of how many, and how many classes they are.
+// explored returns the number of schedules that were run, of all schedules, and of their classes.
 func explored(r *Report) string {
 	cut, left, again, merged := 0, 0, 0, 0
 	for _, l := range r.Levels {
@@ -234,7 +234,7 @@ func explored(r *Report) string {
 	return all
 }
 
-// fine complains of a right lock that an exploration has found to be broken.
+// fine fails the test if an exploration has found a violation of a correct lock.
 func fine(t *testing.T, r *Report) {
 	t.Helper()
 	if r.Found != nil {
@@ -242,7 +242,7 @@ func fine(t *testing.T, r *Report) {
 	}
 }
 
-// siteRow explores a right lock on several sites, and counts what the reduction leaves out.
+// siteRow explores a correct lock on several sites, and counts the schedules that the reduction leaves out.
 func siteRow(t *testing.T, lock string, n, deviations int) {
 	spec := find(t, lock)
 	o := suited(spec, deviations)
@@ -264,7 +264,7 @@ func siteRow(t *testing.T, lock string, n, deviations int) {
 		(used()-begun).Round(10*time.Millisecond)))
 }
 
-// used is the processor time of this process: on a busy machine it says more than the clock.
+// used returns the CPU time of this process, which says more than the clock on a busy machine.
 func used() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it does not fail for this process

@@ -1,7 +1,7 @@
-// Package explore is a model checker for locks: it runs real lock clients against servers in memory, in virtual time,
-// in all orders of their messages up to a bound. Each message waits until the search delivers it. checker.Judge judges
-// the history of each schedule. The result is about the client's algorithm, not about Redis: there is no replication
-// and no disk.
+// Package explore is a model checker for locks. It runs real lock clients against servers in memory, in virtual time,
+// in all orders of their messages up to a bound. Each message waits until the search delivers it. checker.Judge
+// judges the history of each schedule. The result is about the client's algorithm, not about Redis: there is no
+// replication and no disk.
 package explore
 
 import (
@@ -18,34 +18,33 @@ import (
 	"hammerlock/locks"
 )
 
-// Options say what is explored. A deviation is a decision that differs from the default, such as a lost message or a
+// Options say what to explore. A deviation is a decision that differs from the default, such as a lost message or a
 // paused client.
 type Options struct {
-	Clients    int           // number of clients; each is a process of its own, unless Together
-	Visits     int           // of each client
-	Sites      int           // independent servers
-	Deviations int           // maximal number of deviations in a schedule; the schedule with none is the plain one
-	Budget     time.Duration // real time for the exploration; 0 = no limit
-	TTL        time.Duration // of a lease
+	Clients    int           // number of clients; each is a separate process, unless Together
+	Visits     int           // number of visits of each client
+	Sites      int           // number of independent servers
+	Deviations int           // largest number of deviations in a schedule; the plain schedule has none
+	Budget     time.Duration // limit in real time; 0 = no limit
+	TTL        time.Duration // lease
 	Hold       time.Duration // time between load and store
-	Pause      time.Duration // duration of the deviation that pauses a client
-	Delay      time.Duration // duration of the deviation that delays all messages; 0 = until the next key expires
-	Hang       time.Duration // duration of the deviation that stops a server; 0 = longer than the clients' timeouts
-	Leap       time.Duration // how far a clock jumps ahead; 0 = to the end of the next lease
-	Together   bool          // all clients are in one process and share what their locks share; it does not crash
-	// Random means that schedules with more deviations follow until the time budget ends. They are drawn by the seed.
+	Pause      time.Duration // length of a client's pause
+	Delay      time.Duration // length of the delay of all messages; 0 = until the next key expires
+	Hang       time.Duration // time for which a server hangs; 0 = longer than the clients' timeouts
+	Leap       time.Duration // time by which a clock jumps ahead; 0 = to the end of the next lease
+	Together   bool          // all clients are in one process, which does not crash
+	// Random means that schedules with more deviations, drawn by Seed, follow until the budget ends.
 	Random bool
-	// Schedules is a number of random schedules, with one deviation up to as many as Random uses, to run in place of
-	// the search.
+	// Schedules replaces the search by this number of random schedules. They have from one deviation up to as many as
+	// with Random. 0 = search.
 	Schedules int
 	Seed      uint64
-	// Unreduced turns partial-order reduction off: it also explores orders that differ in nothing that a client can
-	// see.
+	// Unreduced turns partial-order reduction off: the search also explores orders that no client can tell apart.
 	Unreduced bool
-	// Jobs is how many schedules run in parallel; 0 = GOMAXPROCS. The findings do not depend on it.
+	// Jobs is the number of schedules that run in parallel; 0 = GOMAXPROCS. The findings do not depend on it.
 	Jobs int `json:"Jobs,omitempty"`
 
-	log  io.Writer // log gets each schedule before it is run, in case the process does not survive it; nil = not logged
+	log  io.Writer // gets each schedule before it runs, in case the process dies; nil = no log
 	tell func(Progress)
 	only act // the only kind of deviation to use; letGo = all kinds
 }
@@ -53,12 +52,12 @@ type Options struct {
 // Defaults are two clients with two visits each, on one site, and at most two deviations.
 var Defaults = Options{
 	Clients: 2, Visits: 2, Sites: 1, Deviations: 2, Budget: time.Minute,
-	// no time is a multiple of another, because the order of things at the same instant is undefined
+	// no time is a multiple of another: the order of events at the same instant is undefined
 	TTL: 300 * time.Millisecond, Hold: 120 * time.Millisecond, Pause: 411 * time.Millisecond,
 }
 
-// Briefly returns options for an answer in a second or two: with one deviation. For a lock on many sites it allows
-// three, with one visit for each client.
+// Briefly returns options for an answer in a second or two: one deviation. A lock on many sites gets three sites, and
+// one visit of each client.
 func Briefly(s locks.Spec) Options {
 	o := Defaults
 	if o.Deviations = 1; s.Sites == locks.ManySites {
@@ -72,12 +71,11 @@ const (
 	retry       = 50 * time.Millisecond
 	patience    = 5 * time.Second
 	readTimeout = time.Second
-	serverRound = 2 * time.Millisecond // round like real servers, which round times to milliseconds
+	serverRound = 2 * time.Millisecond // as of real servers, which round times to milliseconds
 )
 
 func (o *Options) jobs() int { return cmp.Or(o.Jobs, runtime.GOMAXPROCS(0)) }
 
-// program describes the clients and their visits.
 func (o *Options) program() string {
 	text := fmt.Sprintf("%s x %s", counted(o.Clients, "client"), counted(o.Visits, "visit"))
 	if o.Sites > 1 {
@@ -86,7 +84,7 @@ func (o *Options) program() string {
 	return text
 }
 
-// Plan describes what an exploration will do, and for how long.
+// Plan describes an exploration before it runs.
 func (o *Options) Plan() string {
 	text := o.program() + ", "
 	if o.Schedules > 0 {
@@ -100,27 +98,27 @@ func (o *Options) Plan() string {
 	return text + fmt.Sprintf(", for at most %v", o.Budget)
 }
 
-// Choice is a deviation: at decision number At, counted from 0, option number Option was taken.
+// Choice is a deviation: decision number At (from 0) took option number Option.
 type Choice struct {
 	At     int `json:"at"`
 	Option int `json:"option"`
-	// description of the option; if a replay finds another one at this place, it has diverged
+	// description of the option; a replay that finds another one has diverged
 	What string `json:"what,omitempty"`
-	of   int    // number of options at that decision; 0 = not compared
+	of   int    // number of options of that decision; 0 = do not compare
 }
 
-// Level has the counts of schedules with the same number of deviations.
+// Level has the numbers of schedules with the same number of deviations.
 type Level struct {
 	Deviations int `json:"deviations"`
 	Schedules  int `json:"schedules"`
 	// ended early, because another schedule had been in the same state
 	Merged int `json:"merged"`
-	Spared int `json:"spared"` // not run, because they would at once be in a state of another schedule
+	Spared int `json:"spared"` // not run, because they would immediately be in the state of another schedule
 	// run more than once, until the lock's own random choices were the same as before
 	Again    int  `json:"again"`
-	Diverged int  `json:"diverged"` // proved nothing: no replay was the same as before
-	Cut      int  `json:"cut"`      // proved nothing: they were too long
-	Left     int  `json:"left"`     // not run, because the time budget had ended
+	Diverged int  `json:"diverged"` // prove nothing, because no replay was the same as before
+	Cut      int  `json:"cut"`      // prove nothing, because they were too long
+	Left     int  `json:"left"`     // not run, because the budget had ended
 	Complete bool `json:"complete"`
 }
 
@@ -136,17 +134,16 @@ type Report struct {
 	Beyond   *Beyond       `json:"beyond,omitempty"`
 	Took     time.Duration `json:"took_ns"`
 	Found    *Found        `json:"found,omitempty"`
-	// Envelope is the result of a sweep; nil if there was none.
+	// Envelope is the result of a sweep; nil = no sweep.
 	Envelope *Envelope `json:"envelope,omitempty"`
 }
 
-// Found is a counterexample.
 type Found struct {
 	Checker  string            `json:"checker"`
 	Cause    string            `json:"cause"`
 	Summary  string            `json:"summary"`
 	Schedule []Choice          `json:"schedule"`
-	Number   int               `json:"number"` // number of its schedule, counted from 1
+	Number   int               `json:"number"` // number of its schedule, from 1
 	After    time.Duration     `json:"after_ns"`
 	Trace    []string          `json:"trace"`
 	Messages []Message         `json:"messages,omitempty"`
@@ -157,12 +154,12 @@ type Found struct {
 	steps int // number of lines of the whole trace
 }
 
-// Text is the trace, with a heading that explains its columns.
+// Text returns the trace with a heading.
 func (f *Found) Text() string {
 	return "        ms   client: what happens (* = a deviation; t1, t2 = tokens)\n" + strings.Join(f.Trace, "\n")
 }
 
-// Schedules is the number of schedules that were run.
+// Schedules returns the number of schedules that were run.
 func (r *Report) Schedules() (n int) {
 	for _, l := range r.Levels {
 		n += l.Schedules
@@ -175,8 +172,9 @@ func (r *Report) Unfinished() bool {
 	return r.Found == nil && slices.ContainsFunc(r.Levels, func(l Level) bool { return l.Left > 0 })
 }
 
-// covered describes how many schedules were run, into how many classes of equivalent schedules all fall (of each class
-// only one runs to its end), and how many were repeated because the lock had made another random choice.
+// covered describes the number of schedules that were run, and the number of their classes: only one schedule of a
+// class runs to its end. It also counts the schedules that were repeated because the lock had made other random
+// choices.
 func (r *Report) covered() string {
 	all := Level{}
 	for _, l := range r.Levels {
@@ -192,7 +190,7 @@ func (r *Report) covered() string {
 	return text
 }
 
-// Verdict describes in a sentence what was found.
+// Verdict describes the result in a sentence.
 func (r *Report) Verdict() string {
 	o, n := &r.Options, len(r.Levels)-1
 	of := "of " + o.program()
@@ -221,7 +219,6 @@ func (r *Report) Verdict() string {
 	}
 }
 
-// counted formats a number of things.
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

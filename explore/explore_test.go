@@ -22,7 +22,7 @@ import (
 	"hammerlock/locks/known"
 )
 
-// What a violation, a crash, a lost reply or a cut schedule leaves behind would be seen here.
+// TestMain shows goroutines that are left after a violation, a crash, a lost reply or a cut schedule.
 func TestMain(m *testing.M) {
 	if os.Args[len(os.Args)-1] == Command {
 		Child(os.Stdin, os.Stdout, append(fragileLocks(), known.Locks...))
@@ -43,7 +43,7 @@ func find(t testing.TB, name string) locks.Spec {
 	return spec
 }
 
-// bounded are the defaults without a limit of time: what is found does not depend on the machine.
+// bounded returns the defaults without a time limit, so that the findings do not depend on the machine.
 func bounded(deviations int) Options {
 	o := Defaults
 	o.Deviations, o.Budget = deviations, 0
@@ -59,9 +59,8 @@ func run(t *testing.T, spec locks.Spec, o Options) Report {
 	return r
 }
 
-// TestALockWhoseOwnerCheckIsNoStepIsFound: a lock that asks whose key it is and then deletes it loses another's, and
-// the
-// smallest counterexample is one pause between the two.
+// TestALockWhoseOwnerCheckIsNoStepIsFound: a lock that checks the owner and then deletes the key deletes another
+// client's. The smallest counterexample is one pause between the two commands.
 func TestALockWhoseOwnerCheckIsNoStepIsFound(t *testing.T) {
 	r := run(t, find(t, "get-del"), bounded(2))
 	if r.Status != checker.Fail || r.Found == nil {
@@ -82,7 +81,7 @@ func TestALockWhoseOwnerCheckIsNoStepIsFound(t *testing.T) {
 	}
 }
 
-// TestAReplayIsTheSame: the same schedule gives the same trace, but for a schedule that names what is not there.
+// TestAReplayIsTheSame: the same schedule gives the same trace. A schedule with an impossible choice is an error.
 func TestAReplayIsTheSame(t *testing.T) {
 	spec, o := find(t, "watch-lax"), bounded(1)
 	found := run(t, spec, o).Found
@@ -108,7 +107,7 @@ func TestAReplayIsTheSame(t *testing.T) {
 	}
 }
 
-// TestServersFail: what befalls a server is held against a lock as far as the lock could do better.
+// TestServersFail: a lock is blamed after a server's failure only if the lock could have done better.
 func TestServersFail(t *testing.T) {
 	for name, tt := range map[string]struct {
 		lock  string
@@ -146,8 +145,8 @@ func TestServersFail(t *testing.T) {
 	}
 }
 
-// TestAMinorityIsSilent: a lock on several sites that needs all of them is stuck when one never answers
-// again, and a right one is not. A majority always answers.
+// TestAMinorityIsSilent: a lock that needs all of its sites is stuck when one never replies again, and a correct lock
+// is not. A majority always replies.
 func TestAMinorityIsSilent(t *testing.T) {
 	for lock, stuck := range map[string]bool{"float-quorum": true, "redlock": false} {
 		o := suited(find(t, lock), 2)
@@ -157,7 +156,7 @@ func TestAMinorityIsSilent(t *testing.T) {
 				return nil
 			}
 			list := n.children(run)
-			if testing.Short() { // some stand for all
+			if testing.Short() { // some locks stand for all
 				list = slices.DeleteFunc(list, func(n *node) bool { return n.choice.At%8 > 0 })
 			}
 			return list
@@ -183,8 +182,8 @@ func TestAMinorityIsSilent(t *testing.T) {
 	}
 }
 
-// TestRandomSchedulesGoBeyondTheBound: they find what needs more deviations, the seed repeats it, and what is found is
-// made small.
+// TestRandomSchedulesGoBeyondTheBound: they find a violation that needs more deviations. The seed repeats it, and
+// unneeded deviations are removed.
 func TestRandomSchedulesGoBeyondTheBound(t *testing.T) {
 	o := bounded(0)
 	o.Random, o.Seed, o.Budget = true, 1, time.Hour
@@ -202,7 +201,7 @@ func TestRandomSchedulesGoBeyondTheBound(t *testing.T) {
 	}
 }
 
-// TestWaitersAreWoken: locks that wait for messages are woken by them, and one that hears nothing of an expiry is
+// TestWaitersAreWoken: locks that wait for messages are woken by them. A lock that does not notice an expiry is
 // found.
 func TestWaitersAreWoken(t *testing.T) {
 	o := bounded(0)
@@ -234,12 +233,12 @@ func TestACallThatDoesNotReturnIsFound(t *testing.T) {
 	}
 }
 
-// explorable lists the locks of the catalogue that can be explored, right or broken.
+// explorable lists the correct or the broken locks of the catalogue that can be explored.
 func explorable(broken bool) (list []locks.Spec) {
 	for _, s := range known.Locks {
-		// and leaves goroutines
+		// it also leaves goroutines
 		hangs := slices.Contains(s.Expected(""), history.HungCall)
-		// it sorts by random tokens: nothing is there twice
+		// it sorts by random tokens, so no schedule is the same twice
 		if (s.Broken != "") == broken && Excluded(s, suited(s, 1)) == nil && !hangs && s.Name != "zset-rank" {
 			list = append(list, s)
 		}
@@ -247,7 +246,7 @@ func explorable(broken bool) (list []locks.Spec) {
 	return list
 }
 
-// TestABudgetThatEndsProvesNothing: what was not run is counted.
+// TestABudgetThatEndsProvesNothing: schedules that were not run are counted.
 func TestABudgetThatEndsProvesNothing(t *testing.T) {
 	o := bounded(2)
 	o.Budget = time.Nanosecond
@@ -257,7 +256,7 @@ func TestABudgetThatEndsProvesNothing(t *testing.T) {
 	}
 }
 
-// restless is a lock that asks its server for ever.
+// restless is a lock that sends requests for ever.
 type restless struct{ locks.Lock }
 
 func (l restless) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
@@ -268,7 +267,7 @@ func (l restless) Acquire(ctx context.Context, key string, ttl time.Duration) (l
 	}
 }
 
-// sleepless is a lock that wakes who waits for it at once: each try is recorded.
+// sleepless is a lock that wakes its waiter immediately, so each try is recorded.
 type sleepless struct{ locks.Lock }
 
 func (sleepless) Wait(ctx context.Context, _ string) (history.Wake, error) {
@@ -300,7 +299,7 @@ func TestAScheduleThatDoesNotEndIsCut(t *testing.T) {
 var tiny = Options{Clients: 2, Visits: 1, Sites: 1, Deviations: 1, TTL: Defaults.TTL, Hold: Defaults.Hold,
 	Pause: Defaults.Pause}
 
-// outcomes runs all schedules of a lock, whatever is violated, and returns what they came to.
+// outcomes runs all schedules of a lock, also after violations, and returns their outcomes.
 func outcomes(t *testing.T, spec locks.Spec, o Options, change func(*search)) map[string]bool {
 	t.Helper()
 	return gathered(t, spec, o, change, outcome)
@@ -323,7 +322,7 @@ func gathered(t *testing.T, spec locks.Spec, o Options, change func(*search),
 	return found
 }
 
-// outcome is what a schedule came to: the verdict, and what every client heard in its order.
+// outcome describes the result of a schedule: the verdict, and what each client learned, in order.
 func outcome(run *schedule, v *checker.Verdict) string {
 	heard := make([]string, run.o.Clients)
 	for _, op := range run.history.Ops {
@@ -338,9 +337,8 @@ func outcome(run *schedule, v *checker.Verdict) string {
 	return verdict + strings.Join(heard, " |")
 }
 
-// enumerate runs all schedules up to the bound by brute force: it tries every option of every decision until there is
-// none,
-// and knows nothing of levels, nodes and states.
+// enumerate runs all schedules up to the bound by brute force: every option of every decision. It knows nothing of
+// levels, nodes and states.
 func enumerate(t *testing.T, spec locks.Spec, o Options) map[string]bool {
 	t.Helper()
 	o.Unreduced = true
@@ -375,9 +373,8 @@ func enumerate(t *testing.T, spec locks.Spec, o Options) map[string]bool {
 	return found
 }
 
-// TestTheSearchLeavesOutNothing: what is left out changes no outcome, and a search with a planted error is noticed. A
-// lock that
-// asks its sites in turn, and one that asks them at once, stand for those on several.
+// TestTheSearchLeavesOutNothing: the reduction changes no outcome, and the test notices a search with a planted
+// error. For locks on several sites there are two examples: one asks its sites in turn, the other in parallel.
 func TestTheSearchLeavesOutNothing(t *testing.T) {
 	several := tiny
 	several.Sites, several.Hold = 3, 20*time.Millisecond
@@ -413,9 +410,8 @@ func TestTheSearchLeavesOutNothing(t *testing.T) {
 	}
 }
 
-// TestTwoDeviationsLeaveOutNothing: what follows from two of one kind is the same by brute force; one kind a lock
-// stands for the others
-// but at night.
+// TestTwoDeviationsLeaveOutNothing: two deviations of one kind have the same outcomes as by brute force. One kind for
+// each lock is enough, except at night.
 func TestTwoDeviationsLeaveOutNothing(t *testing.T) {
 	for _, program := range []struct {
 		lock  string
@@ -441,7 +437,7 @@ func TestTwoDeviationsLeaveOutNothing(t *testing.T) {
 	}
 }
 
-// plants are errors in a search, by what it forgets.
+// plants are errors in a search, named for what the search then ignores.
 var plants = map[string]func(*search){
 	"options": func(s *search) { // the last one of each decision
 		s.branch = func(n *node, run *schedule) []*node {
@@ -455,10 +451,10 @@ var plants = map[string]func(*search){
 			return slices.DeleteFunc(n.children(run), func(c *node) bool { return c.choice.At < 6 })
 		}
 	},
-	"states": func(s *search) { // most of what tells them apart
+	"states": func(s *search) { // most of what distinguishes them
 		s.key = func(run *schedule) uint64 { return run.key() % 97 }
 	},
-	"ways": func(s *search) { // most of what tells where deviations lead
+	"ways": func(s *search) { // most of what distinguishes the results of deviations
 		s.branch = func(n *node, run *schedule) []*node {
 			list := n.children(run)
 			for _, c := range list {
@@ -467,13 +463,13 @@ var plants = map[string]func(*search){
 			return list
 		}
 	},
-	"clients": func(s *search) { // what each has seen, and what it waits for
+	"clients": func(s *search) { // what each client has seen, and what it waits for
 		s.key = func(run *schedule) uint64 {
 			return maphash.Comparable(seed,
 				[3]uint64{uint64(run.current + 1), uint64(run.w.clock.Now()), run.state.sites[0]})
 		}
 	},
-	"sites": func(s *search) { // what each has done, and what is on its way
+	"sites": func(s *search) { // what each site has done, and what is on the way
 		s.key = func(run *schedule) uint64 {
 			return maphash.Comparable(seed,
 				[4]uint64{
@@ -483,7 +479,7 @@ var plants = map[string]func(*search){
 	},
 }
 
-// difference lists what only one of two sets has.
+// difference lists the elements of only one of two sets.
 func difference(a, b map[string]bool) string {
 	var list []string
 	for _, x := range slices.Sorted(maps.Keys(a)) {
@@ -499,7 +495,7 @@ func difference(a, b map[string]bool) string {
 	return strings.Join(list, "\n")
 }
 
-// TestTheShortestCounterexampleIsShown: of those with as few deviations that come soon after the first one.
+// TestTheShortestCounterexampleIsShown: the shortest of those with as few deviations that soon follow the first one.
 func TestTheShortestCounterexampleIsShown(t *testing.T) {
 	for _, name := range []string{"plain-del", "reply-validity", "blind-watchdog", "extend-adds"} {
 		spec, o := find(t, name), bounded(1)

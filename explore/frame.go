@@ -22,7 +22,7 @@ func cut(b *[]byte) (f frame, whole bool) {
 	return f, true
 }
 
-// read reads the value that begins at a place, and returns where it ends; 0 if it is incomplete.
+// read reads the value that begins at the index at. It returns the index of its end, or 0 if the value is incomplete.
 func (f *frame) read(b []byte, at int) int {
 	end := bytes.IndexByte(b[at:], '\n')
 	if end < 0 {
@@ -32,7 +32,7 @@ func (f *frame) read(b []byte, at int) int {
 	if at += end + 1; len(line) == 0 {
 		return at
 	}
-	n, _ := strconv.Atoi(string(line[1:])) // not used if this kind of line has no length
+	n, _ := strconv.Atoi(string(line[1:])) // unused if this kind of line has no length
 	switch {
 	case (line[0] == '*' || line[0] == '$') && n < 0:
 		f.words = append(f.words, "nil")

@@ -8,11 +8,11 @@ import (
 	"hammerlock/internal/live"
 )
 
-// TestWorkersMakeNoDifference: the same schedules are run, the same ones are joined, and the same counterexample is the
-// first one, up to the bound and at random.
+// TestWorkersMakeNoDifference: with several jobs, the same schedules run, the same are merged, and the same
+// counterexample is first. This holds up to the bound and for random schedules.
 func TestWorkersMakeNoDifference(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
-	every := 15 // locks, one stands for all
+	every := 15 // one in this many locks is tested
 	if testing.Short() {
 		every = 30
 	} else if live.Nightly() {
@@ -26,7 +26,7 @@ func TestWorkersMakeNoDifference(t *testing.T) {
 		random := suited(spec, 1)
 		random.Schedules, random.Seed = 40, 3
 		all := []Options{upTo, random}
-		// one visit: what is spared in a level depends on what was run in it
+		// one visit: the schedules that are spared in a level depend on those that have run in it
 		if spec.Name == "lease" && !testing.Short() {
 			two := upTo
 			two.Visits, two.Deviations = 1, 2
@@ -46,8 +46,8 @@ func TestWorkersMakeNoDifference(t *testing.T) {
 	}
 }
 
-// withoutTimes leaves out of a report what differs from run to run with one worker, too: times, and what a lock's own
-// chance has done in a trace.
+// withoutTimes removes from a report what differs from run to run even with one job: times, and the lock's own random
+// choices in a trace.
 func withoutTimes(r Report) Report {
 	r.Took, r.Options.Jobs = 0, 0
 	for i := range r.Levels {
@@ -60,7 +60,8 @@ func withoutTimes(r Report) Report {
 	return r
 }
 
-// TestWhatIsKnownLateIsLeftOut: a worker that knew less runs further; what is joined is the same.
+// TestWhatIsKnownLateIsLeftOut: a job that knew fewer states runs a schedule further, but the same part of it is
+// merged.
 func TestWhatIsKnownLateIsLeftOut(t *testing.T) {
 	s := states{known: map[uint64]bool{}}
 	first := &schedule{states: []passed{{1, 1}, {2, 2}, {3, 3}}, options: []int{2, 2, 2, 2}}

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// errLacks says that the lock uses a command that the server in memory does not support.
+// errLacks means that the lock uses a command that the server in memory does not support.
 var errLacks = errors.New("the server in memory does not know")
 
-// errElsewhere says that the lock does not use the given servers.
+// errElsewhere means that the lock does not use the given servers.
 var errElsewhere = errors.New("the lock makes connections of its own, past those and the dialer that it is given: " +
 	"virtual time does not reach them")
 
-// unknownCommand matches the error reply to a command, perhaps in a script, that the server does not support.
+// unknownCommand matches the error reply to an unsupported command, which may be in a script.
 var unknownCommand = regexp.MustCompile(`^-(ERR unknown (sub)?command|.*Unknown Redis command)`)
 
 // lack notes that the server in memory does not support a command.
@@ -25,8 +25,8 @@ func (w *world) lack(command string) {
 	w.lacks = cmp.Or(w.lacks, strings.ToUpper(command))
 }
 
-// lacking returns an error if the lock needs something that the server in memory does not support. A client that asked
-// for RESP 3 may work without it, so that counts only if one of its commands failed.
+// lacking returns an error if the lock needs something that the server in memory does not support. A request for RESP
+// 3 counts only if unanswered is true: other clients work without RESP 3.
 func (w *world) lacking(unanswered bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,7 +39,7 @@ func (w *world) lacking(unanswered bool) error {
 	return nil
 }
 
-// wants notes whether a client asked for RESP 3 on this connection and has not sent a command since.
+// wants notes whether a client asked for RESP 3 on this connection and has sent no command since.
 func (l *link) wants(resp3 bool) {
 	if l.resp3 == resp3 {
 		return

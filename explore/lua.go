@@ -16,21 +16,22 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// interpreter executes scripts in place of the servers in memory, which would make a new Lua state for each call, at a
-// greater cost than everything else. This one is reused. Scripts leave nothing in it, because they cannot set globals.
+// interpreter executes scripts instead of the servers in memory. Those make a new Lua state for each call, which
+// costs more than everything else. This state is reused; scripts leave nothing in it, because they cannot set
+// globals.
 type interpreter struct {
 	state    *lua.LState
-	compiled map[string]*lua.FunctionProto // script -> compiled form; nil if the server has to execute it
+	compiled map[string]*lua.FunctionProto // script -> compiled form; nil = the server must execute it
 	server   *server.Server
-	peer     *server.Peer // a connection of its own, for the commands in scripts
-	effects  int          // how many commands of the last script may have changed a key
+	peer     *server.Peer // connection for the commands in scripts
+	effects  int          // number of commands of the last script that may have changed a key
 	answer   bytes.Buffer
 	in       *bufio.Reader
-	failed   error // error of the command in a script by which the script ended
+	failed   error // error of the command that ended the script
 }
 
-// A script whose use of redis is all plain is executed here. If special still matches after plain was removed, the
-// server has to execute it.
+// The interpreter executes a script that uses redis only as in plain. If special matches the rest of the script, the
+// server must execute it.
 var (
 	plain   = regexp.MustCompile(`\bredis\s*\.\s*(call|pcall|status_reply)\b`)
 	special = regexp.MustCompile(
@@ -72,7 +73,7 @@ func (i *interpreter) open() {
 	i.state = l
 }
 
-// compile compiles a script. It returns nil if the server has to execute it, or if it has an error.
+// compile compiles a script. It returns nil if the server must execute the script, or if the script has an error.
 func (i *interpreter) compile(script string) *lua.FunctionProto {
 	proto, known := i.compiled[script]
 	if known {
@@ -80,16 +81,16 @@ func (i *interpreter) compile(script string) *lua.FunctionProto {
 	}
 	if chunk, err := parse.Parse(strings.NewReader(script), "user_script"); err == nil &&
 		!special.MatchString(plain.ReplaceAllString(script, "")) {
-		if proto, err = lua.Compile(chunk, "user_script"); err == nil { // if there is an error, the server reports it
-			proto.IsVarArg = 0 // scripts do not use varargs, so Lua need not make them
+		if proto, err = lua.Compile(chunk, "user_script"); err == nil { // the server reports the error
+			proto.IsVarArg = 0 // scripts use no varargs, so Lua need not make them
 		}
 	}
 	i.compiled[script] = proto
 	return proto
 }
 
-// run executes a request: eval, text, number of keys, keys, arguments. It returns false if the server has to do it.
-// Requests are executed one at a time, so scripts are atomic.
+// run executes a request: eval, text, number of keys, keys, arguments. It returns false if the server must execute
+// the request. Requests run one after another, so scripts are atomic.
 func (i *interpreter) run(m *miniredis.Miniredis, to *server.Peer, words []string) bool {
 	proto := i.compile(words[1])
 	n, err := strconv.Atoi(words[2])
@@ -105,7 +106,7 @@ func (i *interpreter) run(m *miniredis.Miniredis, to *server.Peer, words []strin
 	l.G.Global.RawSetString("ARGV", list(l, words[3+n:]))
 	l.Push(l.NewFunctionFromProto(proto))
 	if err := l.PCall(0, 1, nil); err != nil {
-		i.state = nil // a state in which a script has failed half-way is not used again
+		i.state = nil // a state in which a script has failed is not used again
 		to.WriteError(said(i.failed, err))
 		return true
 	}
@@ -114,7 +115,8 @@ func (i *interpreter) run(m *miniredis.Miniredis, to *server.Peer, words []strin
 	return true
 }
 
-// said returns the error reply for a script that failed, by its own error or by a command.
+// said returns the error reply of a failed script: the error of a command if it is not nil, else the script's own
+// error.
 func said(failed, err error) string {
 	var own *lua.ApiError
 	switch {
@@ -145,7 +147,7 @@ func (i *interpreter) call(l *lua.LState) int {
 	return 1
 }
 
-// pcall is Lua's redis.pcall: an error of the command is returned as a value.
+// pcall is Lua's redis.pcall: it returns an error of the command as a value.
 func (i *interpreter) pcall(l *lua.LState) int {
 	v, err := i.command(l)
 	if err != nil {
@@ -188,7 +190,7 @@ func (i *interpreter) command(l *lua.LState) (lua.LValue, error) {
 	return value(l, v), nil
 }
 
-// answered returns the beginning of a reply which shows that nothing was done; empty for other replies.
+// answered returns the text of a reply that shows that nothing was done; empty for other replies.
 func answered(v any) string {
 	switch v {
 	case nil:
@@ -199,7 +201,7 @@ func answered(v any) string {
 	return ""
 }
 
-// value converts a reply of the server to a Lua value.
+// value converts a server's reply to a Lua value.
 func value(l *lua.LState, v any) lua.LValue {
 	switch v := v.(type) {
 	case nil:
@@ -222,7 +224,7 @@ func value(l *lua.LState, v any) lua.LValue {
 	panic(fmt.Sprintf("an answer of type %T", v))
 }
 
-// respond sends the value that a script returned as a reply.
+// respond sends the result of a script as a reply.
 func respond(to *server.Peer, v lua.LValue) {
 	switch v := v.(type) {
 	case lua.LBool:

@@ -11,7 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// scripts that use what the interpreter knows, and what it must leave to the server.
+// scriptsHere use only what the interpreter knows; scriptsThere must be left to the server.
 var scriptsHere, scriptsThere = []string{
 	`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`,
 	`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 0`,
@@ -34,8 +34,8 @@ var scriptsHere, scriptsThere = []string{
 	`return redis.call("BLPOP", KEYS[1], 0)`, `this is no Lua`,
 }
 
-// TestScriptsDoAsOnTheServer: the interpreter answers and leaves behind what the server does. Errors need only be
-// errors in both.
+// TestScriptsDoAsOnTheServer: the interpreter gives the server's replies and leaves the server's keys. The text of an
+// error may differ.
 func TestScriptsDoAsOnTheServer(t *testing.T) {
 	states := map[string][]string{
 		"nothing": nil, "own": {"SET", "p", "t1", "PX", "60000"}, "for ever": {"SET", "p", "t1"},
@@ -64,7 +64,7 @@ func TestScriptsDoAsOnTheServer(t *testing.T) {
 	}
 }
 
-// carryOut does something with a server that has a key, and returns what it answers and what it leaves.
+// carryOut makes a request to a server with keys, and returns the reply and the keys that are left.
 func carryOut(t *testing.T, k *kit, state []string, do func(*memory, *server.Peer)) (answer, left string) {
 	t.Helper()
 	servers, err := k.servers(1)

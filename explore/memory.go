@@ -8,8 +8,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// kit has objects that the schedules of a search reuse one after the other, because they are expensive to make. They
-// carry no state from one schedule to the next.
+// kit has objects that are expensive to make. The schedules of a search reuse them one after another. They carry no
+// state from one schedule to the next.
 type kit struct {
 	scripts
 	lua   *interpreter
@@ -18,7 +18,6 @@ type kit struct {
 
 func newKit() *kit { return &kit{scripts: scripts{texts: map[string]string{}}, lua: newInterpreter()} }
 
-// servers returns n servers without keys.
 func (k *kit) servers(n int) (list []*memory, err error) {
 	for range n {
 		m := miniredis.NewMiniRedis()
@@ -41,19 +40,19 @@ func awake(m *miniredis.Miniredis) error {
 	return c.Close()
 }
 
-// memory is a server in memory, used by one schedule at a time.
+// memory is a server in memory. One schedule uses it at a time.
 type memory struct {
 	*miniredis.Miniredis
 	kit   *kit
-	spent atomic.Bool // the server cannot be reused: it has state besides keys, or a connection that waits for others
+	spent atomic.Bool // not reusable: the server has state besides keys, or a connection that waits for others
 }
 
-// connect makes a connection, whose commands are executed at once.
+// connect makes a connection, whose commands are executed immediately.
 func (m *memory) connect(l *link) *inMemory {
 	return &inMemory{to: m, server: m.Server(), link: l, peer: server.NewPeer(bufio.NewWriterSize(l, 256))}
 }
 
-// end returns the server to the kit when no client is connected any more.
+// end returns the server to the kit. No client may be connected any more.
 func (m *memory) end() {
 	if m.spent.Load() {
 		m.Close()
@@ -73,11 +72,11 @@ type inMemory struct {
 	listens, closed atomic.Bool // listens: the client has subscribed, or is about to
 }
 
-// blocking lists commands that may wait for another connection.
+// blocking lists the commands that may wait for another connection.
 var blocking = map[string]bool{"blpop": true, "brpop": true, "blmove": true, "brpoplpush": true, "bzpopmin": true,
 	"bzpopmax": true, "xread": true, "xreadgroup": true}
 
-// send executes a complete request; queued means that it is in a transaction.
+// send executes a complete request; queued means that the request is part of a transaction.
 func (c *inMemory) send(name string, f *frame, queued bool) {
 	if name == "eval" && !queued && len(f.words) > 2 && c.to.kit.lua.run(c.to.Miniredis, c.peer, f.words) {
 		c.peer.Flush()
@@ -91,7 +90,7 @@ func (c *inMemory) send(name string, f *frame, queued bool) {
 		c.to.spent.Store(true)
 	}
 	if name == "eval" && !queued {
-		c.to.kit.lua.effects++ // such a script is not analysed, so it counts as a change
+		c.to.kit.lua.effects++ // the server executes this script, so count it as a change
 	}
 	if blocking[name] {
 		c.link.w.links.Go(do)
@@ -101,11 +100,11 @@ func (c *inMemory) send(name string, f *frame, queued bool) {
 		c.listens.Store(true)
 	}
 	if do(); c.listens.Load() && c.closed.Load() {
-		c.unsubscribe() // the subscription may have begun after close was called
+		c.unsubscribe() // close may have been called before the subscription began
 	}
 }
 
-// close ends the connection. It does not wait for commands that are waiting, because the caller may be within a reply.
+// close ends the connection. It does not wait for blocked commands, because the caller may be within a reply.
 func (c *inMemory) close() {
 	c.closed.Store(true)
 	if listens := c.listens.Load(); listens || c.to.spent.Load() {
@@ -117,7 +116,7 @@ func (c *inMemory) close() {
 	}
 }
 
-// unsubscribe ends the goroutines by which the server serves a subscriber.
+// unsubscribe ends the goroutines with which the server serves a subscriber.
 func (c *inMemory) unsubscribe() {
 	c.server.Dispatch(c.peer, []string{"UNSUBSCRIBE"})
 	c.server.Dispatch(c.peer, []string{"PUNSUBSCRIBE"})

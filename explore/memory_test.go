@@ -11,7 +11,7 @@ import (
 	"hammerlock/locks"
 )
 
-// sleeping is a lease whose refused users wait for a word on a list, once for each try; a release pushes one.
+// sleeping is a lease whose refused clients wait for an element of a list, once for each try; a release pushes one.
 type sleeping struct {
 	locks.Lock
 	env locks.Env
@@ -42,7 +42,7 @@ func TestBlockingCommandsWait(t *testing.T) {
 	o := bounded(1)
 	o.Visits = 1
 	s, woken := newSearch(t, spec, o), false
-	s.judged = func(*schedule, *checker.Verdict) bool { return false } // it may wait for a lost word
+	s.judged = func(*schedule, *checker.Verdict) bool { return false } // a client may wait for a lost element
 	s.branch = func(n *node, run *schedule) []*node {
 		if !run.merged && len(run.taken) == 0 {
 			told, err := play(t, spec, &o, newKit(), nil, nil, true, nil)
@@ -64,7 +64,7 @@ func TestBlockingCommandsWait(t *testing.T) {
 }
 
 // TestAClosedConnectionIsNotSubscribed: a server forgets a subscriber whose connection was closed before, while or
-// after it subscribed. Otherwise the server's goroutine for it outlives the schedule, and the lock is blamed for that.
+// after it subscribed. Otherwise the server's goroutine would outlive the schedule, and the lock would be blamed.
 func TestAClosedConnectionIsNotSubscribed(t *testing.T) {
 	for _, order := range []string{"close, subscribe", "close, subscribe, close", "subscribe, close", "close alone"} {
 		o := bounded(0)
@@ -74,7 +74,7 @@ func TestAClosedConnectionIsNotSubscribed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			link := &link{w: s.w, closed: true} // nothing reads what the server says
+			link := &link{w: s.w, closed: true} // nobody reads the server's bytes
 			end := servers[0].connect(link)
 			for act := range strings.SplitSeq(order, ", ") {
 				if act == "subscribe" {

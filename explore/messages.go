@@ -6,10 +6,9 @@ import "time"
 type step struct {
 	e    *event
 	act  act
-	mark time.Duration // a stamp
+	mark time.Duration // time in the history
 }
 
-// step records the next event.
 func (t *trace) step(e *event, a act) {
 	if t == nil {
 		return
@@ -28,20 +27,20 @@ type Message struct {
 	At     time.Duration `json:"at_ns"` // time in the history
 	Client int32         `json:"client"`
 	Reply  bool          `json:"reply,omitempty"`
-	Fate   string        `json:"fate,omitempty"` // empty: it arrived
+	Fate   string        `json:"fate,omitempty"` // empty = it arrived
 }
 
 // Fates of messages. Other fates are described in words.
 const (
-	Lost    = "lost" // the message got lost, and its sender gets no error
+	Lost    = "lost" // it never arrives, and its sender gets no error
 	Cut     = "cut"  // its connection breaks
 	Refused = "error"
 )
 
 var fateOf = map[act]string{letGo: "", loses: Lost, crashes: Lost, breaks: Cut, refuses: Refused}
 
-// messages lists the messages between clients and servers. A message that a deviation delays appears again later, with
-// its fate.
+// messages lists the messages between clients and servers. A message that a deviation only delays is listed when it
+// is delivered, not when it is delayed.
 func (t *trace) messages() (list []Message) {
 	for _, s := range t.steps {
 		fate, known := fateOf[s.act]

@@ -16,9 +16,9 @@ import (
 	"hammerlock/locks"
 )
 
-// TestLiveModelIsLikeRedis sends what clients of right locks sent, in the same order and on as many connections, to a
-// real server, and compares its answers with those of the server in memory. Leases are too long to end. With -short
-// some locks stand for all.
+// TestLiveModelIsLikeRedis sends the requests of correct locks to a real server, in the same order and on as many
+// connections, and compares the replies with those of the server in memory. The leases are too long to end. With
+// -short only some locks are tested.
 func TestLiveModelIsLikeRedis(t *testing.T) {
 	for _, spec := range explorable(false) {
 		if testing.Short() && !slices.Contains([]string{"lease", "watch", "reentrant"}, spec.Name) {
@@ -77,7 +77,7 @@ func compareWithRedis(t *testing.T, spec locks.Spec, exchanges []*exchange) {
 	}
 }
 
-// nearly tells whether both answers are what is left of a lease.
+// nearly tells whether both replies are the rest of a lease.
 func nearly(a, b []string) bool {
 	if len(a) != 1 || len(b) != 1 {
 		return false
@@ -106,7 +106,7 @@ func realServer(t *testing.T) (socket string) {
 	return socket
 }
 
-// readFrame reads one value of RESP 2, and waits for no more.
+// readFrame reads one value of RESP 2, and no more.
 func readFrame(r io.Reader) (frame, error) {
 	var b []byte
 	for some := make([]byte, 512); ; {

@@ -11,18 +11,18 @@ import (
 	"hammerlock/history"
 )
 
-// option is a possible next step of a schedule. The first option of a decision is the default; each other one is a
-// deviation.
+// option is a possible next step of a schedule. The first option of a decision is the default; all others are
+// deviations.
 type option struct {
 	e   *event
 	act act
 }
 
-// act is what an option does to an event.
+// act is what an option does with an event.
 type act uint8
 
 const (
-	// the event happens; if it is not the first one in line, another client runs first (preemption)
+	// the event happens; if it is not the first one, another client runs first (preemption)
 	letGo       act = iota
 	pauses          // the client is paused beyond the end of its lease
 	expires         // no message moves until the next key has expired
@@ -34,20 +34,20 @@ const (
 	hangs           // the server executes nothing for a while
 	forgets         // the server loses all keys
 	leaps           // the server's clock jumps ahead, to the end of the next lease
-	dies            // the server never replies again: everything sent to it is lost
+	dies            // the server never replies again: messages to and from it are lost
 )
 
 var acts = [...]string{"goes first", "is paused", "waits for the expiry", "is lost", "meets a broken connection",
 	"crashes", "is called off", "is answered an error", "meets a hung server", "comes after all keys were lost",
 	"comes after the server's clock jumped", "comes to a server that never answers again"}
 
-// what is the description of the option, the same in every replay.
+// what returns the description of the option. It is the same in every replay.
 func (o option) what() string {
 	return fmt.Sprintf("w%02d %s: %s", o.e.client, o.e.name(), acts[o.act])
 }
 
-// alternatives lists the options of a decision. A deviation affects only the event that would be next: another event
-// can be affected when it is next, since nothing sees it before.
+// alternatives lists the options of a decision. Deviations other than a preemption affect only the first event: other
+// events can be affected when they are first, since nobody sees them before.
 func (s *schedule) alternatives(ready []*event) []option {
 	first := ready[0]
 	s.list = append(s.list[:0], option{first, letGo})
@@ -81,9 +81,9 @@ func (s *schedule) asks() bool {
 	return len(s.given) == 0 || len(s.given) < s.o.Deviations
 }
 
-// commutes tells whether it makes no difference if e happens before first (partial-order reduction). The delivery of a
-// reply only lets its client continue, and what the client does then is an event of its own. A request that the client
-// has sent to another site is not taken back. Requests to different sites do not affect each other.
+// commutes tells whether e may happen before first without any difference (partial-order reduction). The delivery of
+// a reply only lets its client continue, and the client's next step is a separate event. A client does not take back
+// a request that it has sent to another site. Requests to different sites do not affect each other.
 func (s *schedule) commutes(first, e *event) bool {
 	switch {
 	case s.o.Unreduced:
@@ -95,13 +95,13 @@ func (s *schedule) commutes(first, e *event) bool {
 	}
 }
 
-// deviations appends the deviations that are possible for an event.
+// deviations appends the possible deviations of an event.
 func (s *schedule) deviations(list []act, e *event) []act {
 	switch e.kind {
 	case start:
 		return list
 	case request, reply:
-		if !s.o.Together { // renewals go on in a process that is not stopped; only the client's own steps are delayed
+		if !s.o.Together { // a shared process goes on with its renewals, so it is not paused
 			list = append(list, pauses)
 		}
 		if !e.x.listens { // a subscribed connection loses messages only if it breaks
@@ -137,7 +137,7 @@ func (s *schedule) crashable() bool {
 	return !s.o.Together && count(s.crashed) < s.o.Clients-1
 }
 
-// expiry is the time until the next key expires; 0 if none will.
+// expiry returns the time until the next key expires; 0 if no key has a TTL.
 func (s *schedule) expiry() time.Duration {
 	var next time.Duration
 	for _, m := range s.servers {
@@ -148,10 +148,9 @@ func (s *schedule) expiry() time.Duration {
 	return next
 }
 
-// slowness is the duration of the deviation that delays all messages.
+// slowness returns the length of the deviation that delays all messages.
 func (s *schedule) slowness() time.Duration { return cmp.Or(s.o.Delay, s.expiry()+time.Microsecond) }
 
-// take executes an option.
 func (s *schedule) take(o option) {
 	e := o.e
 	s.state.choose(e, o.act, s.w.clock.Now())
@@ -201,7 +200,7 @@ func (s *schedule) take(o option) {
 	}
 }
 
-// sleep lets time pass while no message moves.
+// sleep lets time pass in which no message moves.
 func (s *schedule) sleep(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		s.merge.Drain(s.keep)
@@ -215,12 +214,12 @@ func (s *schedule) sleep(d time.Duration) {
 	}
 }
 
-// healing is a fault that is in force.
+// healing is a fault that is active.
 type healing struct {
 	number int64
 	from   time.Duration
 	at     time.Time
-	stops  *client // client whose process is paused by it; nil = none
+	stops  *client // client whose process the fault pauses; nil = none
 }
 
 // fault records a deviation as a fault with its effect, so that the judge can allow for it.
@@ -258,8 +257,8 @@ func (s *schedule) heal() {
 	})
 }
 
-// holding returns the token in a lock's key and the rest of its TTL: an empty token if the lock is free, 0 if it never
-// expires.
+// holding returns the token in a lock's key, empty if the lock is free, and the rest of the key's TTL, 0 if it has
+// none.
 func holding(m *memory, key string) (token string, ttl time.Duration) {
 	token, err := m.Get(key)
 	if err != nil {

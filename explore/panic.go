@@ -19,7 +19,7 @@ import (
 	"hammerlock/history"
 )
 
-// caught is deferred by lock calls. A client whose lock panics counts as dead, and the schedule ends.
+// caught is deferred in lock calls. A client whose lock panics counts as dead, and the schedule ends.
 func (c *calledLock) caught(call string, err *error) {
 	p := recover()
 	if p == nil {
@@ -31,8 +31,8 @@ func (c *calledLock) caught(call string, err *error) {
 	c.w.panics(c.client, call == "Close", fmt.Sprintf("%s by w%02d panics: %v%s", call, c.client, p, culprit()))
 }
 
-// panics records the first panic of a client's lock. At the end of a schedule all connections break, for which clients
-// are not to blame: from then on, a panic counts only while the lock is being closed.
+// panics records the first panic of a client's lock. At the end of a schedule all connections break, and clients are
+// not to blame for that. From then on, a panic counts only while the lock is being closed (last).
 func (w *world) panics(client int, last bool, what string) {
 	w.mu.Lock()
 	if last || !w.ended {
@@ -42,7 +42,8 @@ func (w *world) panics(client int, last bool, what string) {
 	signal(w.arrived)
 }
 
-// hangs records the first lock call that does not return although its context has ended and all connections are broken.
+// hangs records the first lock call that does not return although its context has ended and all connections are
+// broken.
 func (w *world) hangs(all []history.Hung) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +66,7 @@ func (s *schedule) panicked() string {
 	return ""
 }
 
-// culprit returns the place in the code that has panicked.
+// culprit returns the place in the code that panicked.
 func culprit() string {
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
@@ -81,11 +82,11 @@ func culprit() string {
 	}
 }
 
-// errLeft says that a goroutine of the lock never ends, which keeps the virtual time of a schedule from ending.
+// errLeft means that a goroutine of the lock never ends, so the virtual time of a schedule cannot end.
 var errLeft = errors.New("a goroutine of the lock does not end when the lock is closed")
 
-// inBubble runs a function in virtual time. synctest panics if goroutines are left at its end; in these schedules only
-// a lock can be the cause.
+// inBubble runs a function in virtual time. synctest panics if goroutines are left at the end, and only a lock can
+// leave some. Then inBubble returns errLeft.
 func inBubble(t *testing.T, f func(*testing.T)) (err error) {
 	defer func() {
 		p := recover()
@@ -99,7 +100,7 @@ func inBubble(t *testing.T, f func(*testing.T)) (err error) {
 	return nil
 }
 
-// lefts names the functions that the remaining goroutines of a schedule are in, the innermost first.
+// lefts returns the names of the functions in which the remaining goroutines of a schedule are.
 func lefts() string {
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]
@@ -123,8 +124,8 @@ func lefts() string {
 // waiting matches the lines of a stack trace that are not functions of a lock or library.
 var waiting = regexp.MustCompile(`^(\t|created by |(runtime|time|sync|context|internal/\w+)\.)`)
 
-// Prefixes of the lines in which a process writes to standard error which schedule it runs. If a lock panics in a
-// goroutine of its own, nothing can recover it, and the process ends; these lines then show the schedule.
+// A process writes lines with these prefixes to standard error, to show which schedule it runs. If a lock panics in a
+// goroutine of its own, nothing can recover the panic and the process ends. Then these lines are known.
 const (
 	beginsSchedule = "explore: schedule"
 	takesDeviation = "explore: deviation "
@@ -141,7 +142,7 @@ func (o *Options) say(prefix string, c *Choice) {
 		choice, _ := json.Marshal(c) // an error is impossible for this type
 		text = append(text, choice...)
 	}
-	_, _ = o.log.Write(append(text, '\n')) // the error is ignored: there may be no reader
+	_, _ = o.log.Write(append(text, '\n')) // an error does not matter: there may be no reader
 }
 
 // tail keeps the end of a process's output: the last schedule, and how the process ended.
@@ -165,7 +166,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// last is the last line of the output, or the error that the runtime gives.
+// last returns the last line of the output, or the runtime's error if there is one.
 func (t *tail) last() string {
 	text := strings.TrimSpace(t.text.String())
 	if at := dump.FindStringIndex(text); at != nil {
@@ -174,17 +175,17 @@ func (t *tail) last() string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// ourOwn is the prefix of the methods of this package. A panic in one of them is not the lock's fault.
+// ourOwn begins the names of this package's methods. A panic in one of them is not the lock's fault.
 const ourOwn = "hammerlock/explore.(*"
 
-// dump matches the beginning of what the runtime prints when a process ends.
+// dump matches the beginning of the runtime's output when a process ends.
 var dump = regexp.MustCompile(`(?m)^(panic|fatal error): `)
 
-// mostOfDump is how many of these lines are kept.
+// mostOfDump is the largest number of these lines that are kept.
 const mostOfDump = 16
 
-// died returns the counterexample if the process ended during a schedule: what the lock did there until then. It is nil
-// if the lock is not to blame: before any schedule, by a signal, out of memory, or in this package.
+// died returns the counterexample if the process ended during a schedule. It returns nil if the lock is not to blame:
+// the process ended before any schedule, by a signal, out of memory, or by a panic in this package.
 func (t *tail) died(how error) *Found {
 	said, rest := t.text.String(), ""
 	if at := dump.FindStringIndex(said); at != nil {

@@ -14,8 +14,8 @@ import (
 	"hammerlock/locks/known"
 )
 
-// fragile is a lease that ends badly when its release is refused for another reason than that it is lost: in that call,
-// when it is closed, in a goroutine of its own, or with its process.
+// fragile is a lease that breaks when its release fails with an error other than ErrLost: in that call, when it is
+// closed, in a goroutine of its own, or with its process.
 type fragile struct {
 	locks.Lock
 	where string
@@ -51,7 +51,7 @@ func (l fragile) Close() error {
 	return l.Lock.Close()
 }
 
-// fragileLocks are those locks, which the process of an exploration knows.
+// fragileLocks lists these locks for the exploring process.
 func fragileLocks() (list []locks.Spec) {
 	for _, where := range []string{"Release", "Close", "a goroutine", "an exit"} {
 		spec, _ := known.Find("lease")
@@ -66,8 +66,8 @@ func fragileLocks() (list []locks.Spec) {
 	return append(list, strangeLocks()...)
 }
 
-// TestLivePanicOfALockIsFound: it is a violation with a schedule, and the process that explores it goes on or is
-// survived.
+// TestLivePanicOfALockIsFound: it is a violation with a schedule. If it ends the exploring process, the suite goes
+// on.
 func TestLivePanicOfALockIsFound(t *testing.T) {
 	for where, want := range map[string]struct {
 		deviations     int
@@ -100,7 +100,7 @@ func TestLivePanicOfALockIsFound(t *testing.T) {
 	}
 }
 
-// TestOurOwnPanicIsNoLocks: what dies in the explorer is no finding.
+// TestOurOwnPanicIsNoLocks: a panic in the explorer is no finding.
 func TestOurOwnPanicIsNoLocks(t *testing.T) {
 	for goroutine, lock := range map[string]bool{
 		"acme.(*lock).renew(0x1)\n\t/lock.go:7":                                             true,

@@ -14,9 +14,9 @@ const (
 	rowHeight   = 40
 	topOfRows   = 84
 	clockWidth  = 70
-	aside       = 240 // room beside a client's lifeline for what the client concludes from a reply
-	commandWide = 290 // distance between a client and the first server, for the command
-	abreast     = 120 // servers
+	aside       = 240 // room beside a lifeline for the conclusions of the client
+	commandWide = 290 // distance between a client and the first server
+	abreast     = 120 // distance between servers
 	lineHeight  = 13
 )
 
@@ -33,19 +33,19 @@ line{stroke-dasharray:2 4;opacity:.5}.answer{stroke-dasharray:5 3}.tip{stroke-da
 </style>
 `
 
-// picture draws a counterexample as a sequence diagram. It has a row for each line of the trace, with the commands and
-// replies between clients and servers. The bar on a client's lifeline is its lease, as far as the client knows.
+// picture draws a counterexample as a sequence diagram. It has a row for each line of the trace, and arrows for
+// commands and replies. The bar on a client's lifeline is the lease that the client believes to have.
 type picture struct {
 	strings.Builder
 	lines   []*line
-	clients []int // positions of the lifelines
+	clients []int // horizontal positions of the lifelines
 	servers []int
-	right   int // number of the first client whose texts are on the right
+	right   int // number of the first client on the right of the servers
 	wide    int
-	rows    []int // where they are
+	rows    []int // vertical positions of the lines
 }
 
-// picture draws the lines that tell has kept.
+// picture draws the lines that the method tell has kept.
 func (t *trace) picture(clients int) string {
 	p := &picture{lines: t.lines, right: (clients + 1) / 2}
 	p.place()
@@ -104,13 +104,12 @@ func (p *picture) place() {
 	}
 }
 
-// y is the vertical position of a line.
 func (p *picture) y(l *line) int { return p.rows[slices.Index(p.lines, l)] }
 
-// bottom is the position of the last row, which is the verdict.
+// bottom returns the position of the last row, which is the verdict.
 func (p *picture) bottom() int { return p.rows[len(p.rows)-1] }
 
-// atTime is the position of a moment of virtual time, perhaps between two rows.
+// atTime returns the position of a moment of virtual time, which may be between two rows.
 func (p *picture) atTime(at time.Duration) int {
 	next := slices.IndexFunc(p.lines, func(l *line) bool { return l.now >= at })
 	switch {
@@ -123,7 +122,7 @@ func (p *picture) atTime(at time.Duration) int {
 	return p.rows[next-1] + int(time.Duration(p.rows[next]-p.rows[next-1])*(at-from)/(to-from))
 }
 
-// end is where the lifeline of a client or server ends that dies.
+// end returns the position at which the lifeline of a client or server ends: where it dies, or at the bottom.
 func (p *picture) end(dies func(*line) bool) int {
 	if at := slices.IndexFunc(p.lines, dies); at >= 0 {
 		return p.y(p.lines[at])
@@ -154,8 +153,8 @@ func (p *picture) band(l *line) {
 		p.atTime(l.now+l.lasts)-p.y(l))
 }
 
-// leases draws the leases of a client: each from the moment at which the client learned of it to its end, or until the
-// client learned that it was over.
+// leases draws the leases of a client. Each begins when the client learns of it. It ends with the lease, or when the
+// client learns that it has lost the lock.
 func (p *picture) leases(client int) {
 	var from, last *line
 	entered := 0
@@ -183,7 +182,7 @@ func (p *picture) leases(client int) {
 	end(p.bottom())
 }
 
-// told is the position at which a client learns what a line says.
+// told returns the position at which the client learns what a line says.
 func (p *picture) told(l *line) int {
 	if l.site >= 0 && !l.star {
 		return p.y(l) + rowHeight/2
@@ -191,7 +190,6 @@ func (p *picture) told(l *line) int {
 	return p.y(l)
 }
 
-// row draws a line of the trace.
 func (p *picture) row(l *line) {
 	y := p.y(l)
 	p.text(clockWidth-12, y+4, "soft", "end", stamp(l.now))
@@ -227,7 +225,7 @@ func (p *picture) row(l *line) {
 	}
 }
 
-// message draws a command with its reply, or a message of a server, with its fate.
+// message draws a command with its reply, or a message of a server.
 func (p *picture) message(l *line, x, out int) {
 	y, server := p.y(l), p.servers[l.site]
 	middle := (x + server) / 2
@@ -263,7 +261,7 @@ func (p *picture) command(l *line, x, out int) {
 	p.text(x-14*out, p.y(l)-5-lineHeight*(len(text)-1), "", anchors[1-out], text...)
 }
 
-// atStamp is the position at which the reply to a command arrives.
+// atStamp returns the position at which the reply to a command arrives.
 func (p *picture) atStamp(l *line) int {
 	next := slices.IndexFunc(p.lines, func(later *line) bool { return later.at > l.heard })
 	if next < 0 {
@@ -285,7 +283,7 @@ func (p *picture) arrow(class string, x1, y1, x2, y2 int) {
 		class, x1, y1, x2, y2, x2+back, y2-4, y2+4)
 }
 
-// cross marks a deviation: by a cross if something ends there, otherwise by a ring.
+// cross marks a deviation: with a cross if something ends there, else with a ring.
 func (p *picture) cross(x, y int, ends bool) {
 	if ends {
 		fmt.Fprintf(p, `<path class="odd tip" d="M%d %dl12 12m-12 0l12-12"/>`+"\n", x-6, y-6)
@@ -294,7 +292,7 @@ func (p *picture) cross(x, y int, ends bool) {
 	}
 }
 
-// text writes lines of text, the first one at the given place.
+// text writes lines of text; the first is at the given place.
 func (p *picture) text(x, y int, class, anchor string, lines ...string) {
 	for i, line := range lines {
 		fmt.Fprintf(p, `<text class="%s" x="%d" y="%d" text-anchor="%s">%s</text>`+"\n", class, x, y+i*lineHeight,
@@ -302,10 +300,10 @@ func (p *picture) text(x, y int, class, anchor string, lines ...string) {
 	}
 }
 
-// anchors say how a text is aligned: left of its place, centred, or right of it.
+// anchors are the alignments of a text: left of its place, centred, right of it.
 var anchors = [...]string{"end", "middle", "start"}
 
-// wrapped breaks a text into lines of at most that many characters.
+// wrapped breaks a text into lines of at most this number of characters.
 func wrapped(text string, most int) (lines []string) {
 	for _, word := range strings.Fields(text) {
 		for len(word) > most {

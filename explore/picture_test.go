@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// drawn is what a picture is made of.
+// drawn is what a picture contains.
 type drawn struct {
-	text string   // without spaces, as lines may break anywhere
-	bars int      // leases
-	odd  int      // marks and messages of deviations
-	wild []string // numbers that are outside of it
+	text string   // without spaces, because lines may break anywhere
+	bars int      // number of leases
+	odd  int      // number of marks and messages of deviations
+	wild []string // numbers outside of the picture
 }
 
 func readPicture(t *testing.T, picture string) drawn {
@@ -52,7 +52,7 @@ func readPicture(t *testing.T, picture string) drawn {
 	}
 }
 
-// TestAPictureSaysWhatTheTraceSays: every word of the trace is in it, the leases are, and the deviations.
+// TestAPictureSaysWhatTheTraceSays: it has every word of the trace, the leases and the deviations.
 func TestAPictureSaysWhatTheTraceSays(t *testing.T) {
 	three := suited(find(t, "upgrade-drops"), 1)
 	three.Clients, three.Visits = 3, 1
@@ -80,7 +80,7 @@ func TestAPictureSaysWhatTheTraceSays(t *testing.T) {
 	}
 }
 
-// TestALeaseIsDrawnForAsLongAsItLasts: to its end, or to its release, and not between holds.
+// TestALeaseIsDrawnForAsLongAsItLasts: until its end or its release, and not between holds.
 func TestALeaseIsDrawnForAsLongAsItLasts(t *testing.T) {
 	const client = 0
 	p := picture{clients: []int{50}, right: 1}

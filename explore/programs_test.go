@@ -18,14 +18,14 @@ import (
 	"hammerlock/locks"
 )
 
-// drawnLock is a lock that nobody would write: what it asks its servers, and in which order, is drawn.
+// drawnLock is a lock with random requests in a random order, which nobody would write.
 type drawnLock struct {
 	env              locks.Env
 	acquire, release []func(context.Context, redis.UniversalClient, string) error
 	at               []int // by question: the site
 }
 
-// questions are what such a lock may ask, besides the one that decides: reads, changes, two steps at once, a script.
+// questions are the possible requests besides the one that decides: reads, changes, two steps together, a script.
 var questions = []func(context.Context, redis.UniversalClient, string) error{
 	func(ctx context.Context, c redis.UniversalClient, key string) error { return c.Get(ctx, key).Err() },
 	func(ctx context.Context, c redis.UniversalClient, key string) error { return c.PTTL(ctx, key).Err() },
@@ -99,8 +99,8 @@ func (l drawnLock) Release(ctx context.Context, lease locks.Lease) error {
 
 func (drawnLock) Close() error { return nil }
 
-// TestDrawnProgramsLeaveOutNothing: what follows from one deviation of each kind, and from two of one kind, is the same
-// by brute force for locks that are drawn: one with -short, one for each kind, more at night.
+// TestDrawnProgramsLeaveOutNothing: for random locks, one deviation of each kind and two of one kind have the same
+// outcomes as by brute force. There is one lock with -short, otherwise one for each kind, and more at night.
 func TestDrawnProgramsLeaveOutNothing(t *testing.T) {
 	kinds := []act{loses, breaks, pauses, refuses, hangs, forgets, leaps, expires, crashes, cancelsCall}
 	many := len(kinds)
@@ -127,9 +127,9 @@ func TestDrawnProgramsLeaveOutNothing(t *testing.T) {
 	}
 }
 
-// TestTheFirstCounterexampleIsTheSame: of each broken lock the first one is that of the search that leaves out nothing.
-// One lock has several with one deviation, and the searches come to them in another order: there the reduced one finds
-// the other's, too.
+// TestTheFirstCounterexampleIsTheSame: for each broken lock, the first counterexample is that of a search without
+// reduction. One lock has several with one deviation, and the two searches find them in another order. There the
+// reduced search must find the other one too.
 func TestTheFirstCounterexampleIsTheSame(t *testing.T) {
 	others := []string{}
 	for i, spec := range explorable(true) {
@@ -159,7 +159,7 @@ func TestTheFirstCounterexampleIsTheSame(t *testing.T) {
 	}
 }
 
-// findsToo tells whether a search that goes on finds a violation of the same cause.
+// findsToo tells whether a search that goes on finds a violation with the same cause.
 func findsToo(t *testing.T, spec locks.Spec, o Options, want *Found) bool {
 	for outcome := range outcomes(t, spec, o, nil) {
 		if strings.HasPrefix(outcome, want.Checker+" "+want.Cause+" ") {
@@ -169,5 +169,5 @@ func findsToo(t *testing.T, spec locks.Spec, o Options, want *Found) bool {
 	return false
 }
 
-// sameChoice compares in words: what can as well wait comes later.
+// sameChoice compares only the text: an event that can wait comes later.
 func sameChoice(a, b Choice) bool { return a.What == b.What }

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Progress says how far an exploration has come.
+// Progress is the progress of an exploration.
 type Progress struct {
-	// Deviations is their number in the schedules that are run now; for random schedules, the largest number.
+	// Deviations is the number of deviations in the current schedules; for random schedules, the largest number.
 	Deviations int           `json:"deviations"`
-	Run        int           `json:"run"`               // of these schedules
-	Of         int           `json:"of,omitempty"`      // number of such schedules; 0 = as many as there is time for
-	Further    int           `json:"further,omitempty"` // rough number of schedules that follow with more deviations
+	Run        int           `json:"run"`               // number of these schedules that have run
+	Of         int           `json:"of,omitempty"`      // number of these schedules; 0 = as many as there is time for
+	Further    int           `json:"further,omitempty"` // rough number of schedules that follow, with more deviations
 	Random     bool          `json:"random,omitempty"`
-	Speed      float64       `json:"speed"`             // schedules a second
-	Left       time.Duration `json:"left_ns,omitempty"` // time until the budget ends; 0 = no limit
+	Speed      float64       `json:"speed"`             // schedules per second
+	Left       time.Duration `json:"left_ns,omitempty"` // rest of the budget; 0 = no limit
 }
 
-// tellEvery is how often an exploration reports its progress.
+// tellEvery is the interval between two reports of progress.
 const tellEvery = 200 * time.Millisecond
 
-// tell reports the progress of a search, unless it has just done so.
+// tell reports the progress, unless it has done so within tellEvery.
 func (s *search) tell(p Progress) {
 	if s.o.tell == nil || time.Since(s.told) < tellEvery {
 		return
@@ -38,7 +38,6 @@ func (s *search) tell(p Progress) {
 	s.o.tell(p)
 }
 
-// String describes the progress in a line.
 func (p Progress) String() string {
 	var text string
 	switch {
@@ -62,12 +61,12 @@ func (p Progress) String() string {
 	return text
 }
 
-// seconds formats a time that a user has to wait.
+// seconds rounds a time that a user must wait.
 func seconds(s float64) time.Duration { return time.Duration(math.Ceil(s)) * time.Second }
 
-// Power describes the probability with which random schedules would have found a bug, by its depth: the number of
-// certain deviations that it needs. It is a lower bound like that of PCT (Burckhardt et al. 2010), which counts
-// preemptions of threads where this counts deviations.
+// Power describes the probability with which the random schedules would have found a bug of a given depth, which is
+// the number of deviations that the bug needs. It is a lower bound like that of PCT (Burckhardt et al. 2010). PCT
+// counts preemptions of threads, and this counts deviations.
 func (b *Beyond) Power() string {
 	if b.schedules() == 0 || b.Options < 2 {
 		return ""
@@ -81,8 +80,8 @@ func (b *Beyond) Power() string {
 		"each one of %d options at one of %d decisions", b.Options-1, b.Decisions)
 }
 
-// once is the probability that a schedule has exactly certain deviations: that it has so many, at these decisions, with
-// these options.
+// once returns the probability that a schedule has exactly certain deviations: this number of them, at these
+// decisions, with these options.
 func (b *Beyond) once(depth int) float64 {
 	p := 1 / float64(b.Deviations-b.Fewest+1)
 	for k := range depth {
@@ -91,7 +90,8 @@ func (b *Beyond) once(depth int) float64 {
 	return min(p, 1)
 }
 
-// found is the probability, in percent, that some schedule does what each single one does with the given probability.
+// found returns, in percent, the probability that at least one schedule does what each schedule does with probability
+// once.
 func (b *Beyond) found(once float64) string {
 	return fmt.Sprintf("%.3g %%", min(-100*math.Expm1(float64(b.Schedules)*math.Log1p(-once)), 99.9))
 }

@@ -8,7 +8,7 @@ import (
 	"hammerlock/checker"
 )
 
-// TestProgressIsTold: how many schedules there are with these deviations and with more, and at the end all of them.
+// TestProgressIsTold: the number of schedules with these deviations and with more, and at the end all of them.
 func TestProgressIsTold(t *testing.T) {
 	o := bounded(2)
 	o.Visits, o.only = 1, pauses
@@ -16,7 +16,7 @@ func TestProgressIsTold(t *testing.T) {
 	s := newSearch(t, find(t, "lease"), o)
 	s.o.tell = func(p Progress) {
 		told = append(told, p)
-		s.told = time.Time{} // at once again
+		s.told = time.Time{} // report again immediately
 	}
 	if err := s.levels(); err != nil {
 		t.Fatal(err)
@@ -53,11 +53,11 @@ func TestProgressInWords(t *testing.T) {
 	}
 }
 
-// TestPowerIsALowerBound: random schedules find a violation that needs one certain deviation at least as often as they
-// say.
+// TestPowerIsALowerBound: random schedules find a violation that needs one certain deviation at least as often as
+// Power says.
 func TestPowerIsALowerBound(t *testing.T) {
 	b := &Beyond{Schedules: 2000, Fewest: 2, Deviations: 5, Decisions: 50, Options: 11}
-	// Two of 50 decisions are 1225 pairs, with 10 options each; so many are drawn once in four.
+	// Two of 50 decisions are 1225 pairs, with 10 options each. One in four schedules has two deviations.
 	for _, want := range []string{
 		"with a probability of\n86.5 %", "one of depth 2 with at least 0.407 %, one of depth 3",
 	} {
@@ -79,7 +79,7 @@ func TestPowerIsALowerBound(t *testing.T) {
 	}
 	b = s.report.Beyond
 	once := 1.0 / float64(b.Deviations) / float64(b.Decisions) / float64(b.Options-1)
-	if float64(hits) < 0.7*600*once { // a draw of its own has some scatter
+	if float64(hits) < 0.7*600*once { // the number of hits varies
 		t.Errorf("it was drawn %d times, less often than %.2g of 600", hits, once)
 	}
 }

@@ -11,55 +11,53 @@ import (
 	"time"
 )
 
-// link is a connection between a client and a server. Everything sent over it waits until the scheduler delivers it.
-// For the client it is a net.Conn. Only reading blocks, until a reply comes. No goroutine is in between.
+// link is a connection between a client and a server. Everything that is sent waits until the scheduler delivers it.
+// For the client it is a net.Conn on which only reading blocks. It has no goroutine.
 type link struct {
 	w            *world
 	client, site int
-	number       int           // number among the client's connections to this site
-	far          *inMemory     // the server's end; the server writes to the link through it
+	number       int           // number of this connection among the client's connections to the site
+	far          *inMemory     // the server's end, which writes to the link
 	wake         chan struct{} // wakes the client if it is reading
 
 	mu       sync.Mutex
-	asked    []byte // bytes from the client that were not looked at yet
+	asked    []byte // bytes from the client that were not parsed yet
 	asks     bool   // a request waits for the scheduler
-	came     []byte // bytes from the server that were not looked at yet
+	came     []byte // bytes from the server that were not parsed yet
 	comes    bool   // a reply or message waits for the scheduler
-	ready    []byte // for the client
+	ready    []byte // bytes for the client
 	closed   bool
 	deadline time.Time
-	alarm    *time.Timer // wakes the client that reads at its deadline
-	rings    time.Time   // when it does
-	expected []*exchange // requests that were delivered and have no reply yet; replies come in the same order
-	// subscribed: the server now sends published messages and confirmations of subscriptions, no replies.
+	alarm    *time.Timer // wakes the reading client at its deadline
+	rings    time.Time   // when the alarm rings
+	expected []*exchange // delivered requests without a reply; replies come in the same order
+	// subscribed: the server sends published messages and confirmations of subscriptions, no replies.
 	subscribed   bool
-	clientClosed bool // the client has closed its end, so nothing is read any more
+	clientClosed bool // the client has closed its end and reads nothing any more
 	inMulti      bool
 	resp3        bool // see wants
 }
 
-// exchange is a request and its reply.
 type exchange struct {
 	link     *link
 	words    []string
 	answer   []string
 	answered bool
-	listens  bool // it is on a connection with subscriptions
-	pushed   bool // a published message, which is no reply to a request
-	quiet    bool // other clients cannot notice it, so it is no scheduling point
+	listens  bool // its connection has subscriptions
+	pushed   bool // a published message, which is no reply
+	quiet    bool // no scheduling point, because other clients cannot notice it
 	line     *line
-	past     uint64 // input of fingerprint: what the sender had seen, then what the server had seen
-	sent     uint64 // for fingerprint: what its sender had seen
-	idle     bool   // it had no effect on the server
+	past     uint64 // for fingerprint: what the sender had seen; after delivery, what the server had seen
+	sent     uint64 // for fingerprint: what the sender had seen
+	idle     bool   // the request had no effect on the server
 }
 
-// setUp lists commands with which the client library sets up or checks a connection.
+// setUp lists the commands with which the client library sets up or checks a connection.
 var setUp = map[string]bool{"hello": true, "client": true, "auth": true, "select": true, "ping": true}
 
-// silent lists messages on a subscribed connection that no client reacts to.
+// silent lists the messages on a subscribed connection to which no client reacts.
 var silent = map[string]bool{"pong": true, "unsubscribe": true}
 
-// dial connects a client to a site.
 func (w *world) dial(client, site int, to *memory) net.Conn {
 	w.mu.Lock()
 	w.dialled[client][site]++
@@ -92,7 +90,6 @@ func (l *link) close() {
 	}
 }
 
-// Write is called by the server with its replies.
 func (l *link) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	l.came = append(l.came, b...)
@@ -109,7 +106,7 @@ func (l *link) say(b []byte) {
 	signal(l.wake)
 }
 
-// requests goes through the client's bytes until a request waits for the scheduler.
+// requests parses the client's bytes until a request waits for the scheduler.
 func (l *link) requests() {
 	for {
 		l.mu.Lock()
@@ -122,7 +119,7 @@ func (l *link) requests() {
 			over := l.clientClosed && len(l.expected) == 0
 			l.mu.Unlock()
 			if over {
-				l.close() // otherwise the connection is closed by the last reply
+				l.close() // otherwise the last reply closes the connection
 			}
 			return
 		}
@@ -139,8 +136,7 @@ func (l *link) requests() {
 		switch {
 		case !known:
 			l.say([]byte("-NOSCRIPT No matching script.\r\n"))
-		// answered here, as an old server would: sending HELLO would take a tenth of the schedule's time, and RESP 2 is
-		// used anyway
+		// answered here, as an old server does: see ungreeted
 		case name == "hello":
 			l.wants(len(f.words) > 1 && f.words[1] == "3")
 			l.say([]byte("-ERR unknown command\r\n"))
@@ -155,7 +151,7 @@ func (l *link) requests() {
 	}
 }
 
-// requested executes the scheduler's decision on a request that has waited.
+// requested executes the scheduler's decision on a request.
 func (l *link) requested(x *exchange, name string, f *frame, queued bool, fate fate) {
 	l.mu.Lock()
 	l.asks = false
@@ -179,7 +175,7 @@ func (l *link) send(x *exchange, name string, f *frame, queued bool) {
 		l.expected = append(l.expected, x)
 	}
 	l.mu.Unlock()
-	script := name == "eval" && !queued // the scheduler calls this; only a ping may be sent by any goroutine
+	script := name == "eval" && !queued // the scheduler makes this call; other goroutines send only pings
 	if script {
 		l.w.kit.lua.effects = 0
 	}
@@ -187,7 +183,7 @@ func (l *link) send(x *exchange, name string, f *frame, queued bool) {
 	x.idle = script && l.w.kit.lua.effects == 0
 }
 
-// replies goes through the server's bytes until something waits for the scheduler.
+// replies parses the server's bytes until a reply or message waits for the scheduler.
 func (l *link) replies() {
 	for {
 		l.mu.Lock()
@@ -217,7 +213,7 @@ func (l *link) replies() {
 	}
 }
 
-// replied executes the scheduler's decision on a reply that has waited.
+// replied executes the scheduler's decision on a reply.
 func (l *link) replied(b []byte, fate fate) {
 	l.mu.Lock()
 	l.comes = false
@@ -232,8 +228,8 @@ func (l *link) replied(b []byte, fate fate) {
 	l.replies()
 }
 
-// answered finds the request that a value from the server is the reply to. A published message is an exchange of its
-// own.
+// answered returns the request to which a value from the server is the reply. A published message gets an exchange of
+// its own.
 func (l *link) answered(f *frame) *exchange {
 	if l.subscribed {
 		return &exchange{link: l, words: f.words, listens: true, pushed: true, quiet: silent[f.words[0]]}
@@ -248,7 +244,6 @@ func (l *link) answered(f *frame) *exchange {
 	return x
 }
 
-// nearEnd is the client's end of a link.
 type nearEnd struct{ *link }
 
 // Read waits for bytes from the server.
@@ -277,8 +272,8 @@ func (c nearEnd) Read(b []byte) (int, error) {
 	}
 }
 
-// watch makes sure that the alarm goes off at the deadline or before. One timer serves many deadlines, because few are
-// reached and each is later than the last.
+// watch makes sure that the alarm rings at the deadline or before. One timer serves many deadlines: few are reached,
+// and each is later than the last.
 func (c nearEnd) watch() {
 	switch {
 	case c.closed || c.clientClosed:
@@ -300,7 +295,6 @@ func (l *link) quiet() {
 	}
 }
 
-// Write sends a request, or a part of one.
 func (c nearEnd) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	gone := c.closed || c.clientClosed
@@ -345,14 +339,13 @@ func (nearEnd) SetWriteDeadline(time.Time) error { return nil }
 func (nearEnd) LocalAddr() net.Addr  { return memoryAddr{} }
 func (nearEnd) RemoteAddr() net.Addr { return memoryAddr{} }
 
-// memoryAddr is the address of all clients and servers.
 type memoryAddr struct{}
 
 func (memoryAddr) Network() string { return "memory" }
 func (memoryAddr) String() string  { return "memory" }
 
-// scripts has the texts of all scripts that were sent, by digest. A client sends a script's digest only, and its text
-// if the server does not know it. No lock can notice the difference, so it is no scheduling point.
+// scripts has the texts of all scripts that were sent. A client sends the digest of a script, and its text only if
+// the server does not know the digest. No lock can notice the difference, so this is no scheduling point.
 type scripts struct {
 	mu    sync.Mutex
 	texts map[string]string // by digest

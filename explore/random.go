@@ -13,11 +13,11 @@ import (
 // Beyond is the result of random schedules with more deviations than the bound.
 type Beyond struct {
 	Schedules  int `json:"schedules"`
-	Fewest     int `json:"fewest"`     // smallest and largest number of deviations in a schedule
-	Deviations int `json:"deviations"` // at most
-	Decisions  int `json:"decisions"`  // largest number of decisions in a schedule, as far as is known
-	Options    int `json:"options"`    // largest number of options of a decision, as far as is known
-	// number of schedules that prove nothing, because they were too long or did not fit
+	Fewest     int `json:"fewest"`     // smallest number of deviations in a schedule
+	Deviations int `json:"deviations"` // largest number of deviations in a schedule
+	Decisions  int `json:"decisions"`  // largest known number of decisions in a schedule
+	Options    int `json:"options"`    // largest known number of options of a decision
+	// number of schedules that prove nothing, because they were too long or their counterexample did not replay
 	Wrong int    `json:"wrong"`
 	Seed  uint64 `json:"seed"`
 }
@@ -29,7 +29,6 @@ func (b *Beyond) schedules() int {
 	return b.Schedules
 }
 
-// String counts them.
 func (b *Beyond) String() string {
 	text := fmt.Sprintf("%s with up to %s (seed %d)", counted(b.Schedules, "random schedule"),
 		counted(b.Deviations, "deviation"), b.Seed)
@@ -47,12 +46,12 @@ func (b *Beyond) after(text string) string {
 	return text + b.String()
 }
 
-// mostBeyond is by how many deviations a random schedule exceeds the bound at most.
+// mostBeyond is the largest number of deviations by which a random schedule exceeds the bound.
 const mostBeyond = 4
 
-// random runs schedules with more deviations than the search, until the time budget ends or the wanted number was run.
-// The decisions with deviations are drawn evenly from as many as the plain schedule has, as in delay-bounded search
-// (Emmi, Qadeer, Rakamaric 2011). The seed and the number of a schedule determine what is drawn.
+// random runs schedules with more deviations than the search, until the budget ends or the wanted number was run. The
+// decisions that deviate are drawn evenly from those of the plain schedule, as in delay-bounded search (Emmi, Qadeer,
+// Rakamaric 2011). The seed and the schedule's number determine the draw.
 func (s *search) random(more int) (err error) {
 	b := &Beyond{
 		Fewest: more + 1, Deviations: s.o.Deviations + mostBeyond, Decisions: s.length, Options: s.widest,
@@ -103,7 +102,7 @@ func (s *search) random(more int) (err error) {
 	return err
 }
 
-// shrink removes the deviations from a counterexample that it does not need.
+// shrink removes the deviations that a counterexample does not need.
 func (s *search) shrink(d *done) error {
 	k := newKit()
 	for i := 0; i < len(d.run.taken); {

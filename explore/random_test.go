@@ -8,8 +8,8 @@ import (
 	"hammerlock/checker"
 )
 
-// TestRandomSchedulesAccuseNoRightLock: whatever happens, up to six things at a time, nothing is held against a lock
-// that is right. A night is for a million of them: verify explore --schedules 1000000.
+// TestRandomSchedulesAccuseNoRightLock: with up to six deviations, no violation of a correct lock is found. At night
+// a million schedules can be run: verify explore --schedules 1000000.
 func TestRandomSchedulesAccuseNoRightLock(t *testing.T) {
 	all, schedules := explorable(false), 5000
 	if testing.Short() {
@@ -28,8 +28,8 @@ func TestRandomSchedulesAccuseNoRightLock(t *testing.T) {
 	}
 }
 
-// TestRandomSchedulesAreCounted: as many as were asked for, fewer if there is no time, and a wrong lock is found by
-// them alone.
+// TestRandomSchedulesAreCounted: the wanted number is run, or fewer if there is no time. They alone find a broken
+// lock.
 func TestRandomSchedulesAreCounted(t *testing.T) {
 	o := bounded(2)
 	o.Schedules, o.Seed = 100, 1

@@ -15,13 +15,12 @@ import (
 	"hammerlock/workload"
 )
 
-// Limits of a schedule: the number of steps, and the virtual time without a request.
+// Limits of a schedule.
 const (
 	mostSteps = 4000
 	mostRest  = 30 * time.Second
 	afterlife = time.Minute // time for the lock's goroutines to end when everything is closed
-	// how long the scheduler waits at most when no message waits; meanwhile clients record in their lanes, which must
-	// be emptied
+	// longest sleep of the scheduler when no message waits; clients record in their lanes, which must be emptied
 	nap = 300 * time.Millisecond
 )
 
@@ -36,31 +35,31 @@ type schedule struct {
 	suite   *history.Lane
 	merge   *history.Merge
 	history *history.History
-	// tells whether another schedule was in this state, so that nothing new can follow; nil = states are not compared
+	// tells whether another schedule was in this state, so that nothing new can follow; nil = do not compare states
 	seen  func(*schedule) bool
 	given []Choice
-	draw  func(at, options int) int // draws an option at random where none is given; nil = the first is taken
+	draw  func(at, options int) int // draws an option at random where none is given; nil = take the first
 
 	current  int         // the client that acted last; -1 if time has passed since
-	paused   []time.Time // when each paused client continues
+	paused   []time.Time // by client: when its pause ends
 	hung     []time.Time // by site: until when it executes nothing
 	dead     []bool      // by site: it never replies again
 	crashed  []bool
-	died     []time.Duration // when
-	unheard  []history.Op    // operations of dead clients whose end these never heard
+	died     []time.Duration // by client: when it died
+	unheard  []history.Op    // operations of dead clients that have no end
 	healing  []healing
 	states   []passed  // states after the last given decision
-	ways     []uint64  // for each option of a decision: the state that it leads to; nil = states are not compared
-	asked    int       // number of events when it was last known that more would come
-	quiet    time.Time // since then
+	ways     []uint64  // for each option of a decision: the state to which it leads; nil = do not compare states
+	asked    int       // number of events at the time quiet
+	quiet    time.Time // the last time at which a new event was seen
 	state    fingerprint
 	taken    []Choice
 	deviated time.Duration // when the last given deviation was taken
 	options  []int         // by decision: number of options
 	list     []option      // options of the current decision
-	acts     []act         // likewise
+	acts     []act         // deviations of the current decision
 	merged   bool
-	wrong    error // the schedule has diverged, or was too long
+	wrong    error // why the schedule proves nothing: it has diverged, or was too long
 }
 
 // passed is a state of a schedule after a number of decisions.
@@ -69,7 +68,7 @@ type passed struct {
 	decisions int
 }
 
-// errDiverged says that a given deviation was not possible, errCut that the schedule was too long.
+// errDiverged means that a given deviation was not possible; errCut, that the schedule was too long.
 var (
 	errDiverged = errors.New("the replay was not the same")
 	errCut      = errors.New("the schedule was too long")
@@ -96,7 +95,7 @@ func play(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice,
 		s.close()
 		<-time.After(afterlife) // a library may sleep before it notices that it was closed
 	})
-	if s != nil && s.w.hung != nil && left != nil { // its goroutine is left because the call has never returned
+	if s != nil && s.w.hung != nil && left != nil { // the call never returned, so its goroutine is left
 		s.wrong, left = nil, nil
 	}
 	return s, errors.Join(err, left)
@@ -110,7 +109,6 @@ func newSchedule(w *world, spec locks.Spec, o *Options) *schedule {
 	}
 }
 
-// open makes the counter and the clients.
 func (s *schedule) open() error {
 	for _, m := range s.servers {
 		m.ClockTTL(true) // from now on
@@ -135,7 +133,7 @@ func (s *schedule) open() error {
 	return nil
 }
 
-// header is what a judge must know.
+// header returns what a judge must know about the run.
 func (s *schedule) header() history.Header {
 	processes := s.o.Clients
 	if s.o.Together {
@@ -143,7 +141,7 @@ func (s *schedule) header() history.Header {
 	}
 	idle := time.Duration(0)
 	if s.spec.Claims.Wakes {
-		// clients are never late in virtual time, but one that polls may be refused again and again, so it needs more
+		// in virtual time clients are never late, but a polling client may be refused again and again
 		idle = time.Millisecond
 	}
 	all, callers := len(pages(&s.spec.Claims)), 0
@@ -160,7 +158,7 @@ func (s *schedule) header() history.Header {
 	}
 }
 
-// run lets the clients work until all have finished, and records which keys are left.
+// run lets the clients work until all have finished, and records the keys that are left.
 func (s *schedule) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -211,8 +209,8 @@ func (s *schedule) keep(op *history.Op) {
 	}
 }
 
-// look records which keys exist on the servers after a try for several keys was refused. It must have released those
-// that it had.
+// look records the keys that exist on the servers after a refused try for several keys. The try must have released
+// the keys that it had taken.
 func (s *schedule) look(op *history.Op) {
 	if !s.spec.Claims.Sets || op.Kind != history.Acquire || op.Outcome != history.Failed || len(s.servers) > 1 {
 		return
@@ -228,8 +226,8 @@ func (s *schedule) look(op *history.Op) {
 	}
 }
 
-// able tells whether an event can happen now. A store, or the last load of a reader, is not delayed unless there is
-// fencing: the client has just looked at the clock, and no lock can prevent a delay between that and the store.
+// able tells whether an event can happen now. Without fencing, a store and the last load of a reader are never
+// delayed: the client has just looked at the clock, and no lock can prevent a delay after that.
 func (s *schedule) able(e *event) bool {
 	now := time.Now()
 	switch {
@@ -247,11 +245,11 @@ func (s *schedule) punctual(e *event) bool {
 	return e.kind == reload || e.kind == store && !s.views.fenced
 }
 
-// schedule makes one decision after the other.
+// schedule makes one decision after another.
 func (s *schedule) schedule() {
 	for {
 		synctest.Wait()       // now all goroutines wait for a message or for time
-		s.merge.Drain(s.keep) // this prevents that a client waits for room in its lane, rather than for a message
+		s.merge.Drain(s.keep) // a client must never wait for room in its lane
 		if s.panicked() != "" {
 			return
 		}
@@ -275,8 +273,8 @@ func (s *schedule) schedule() {
 	}
 }
 
-// rest lets time pass until something arrives, or until a pause or another deviation ends. It returns false if nothing
-// can.
+// rest lets time pass until something arrives, or until a pause or another deviation ends. It returns false if the
+// schedule is too long.
 func (s *schedule) rest() bool {
 	most := nap
 	for i, until := range s.paused {
@@ -306,7 +304,7 @@ func (s *schedule) rest() bool {
 	return s.wrong == nil
 }
 
-// decide takes one of the options: the given one, or the first.
+// decide takes the given option, a drawn one, or the first.
 func (s *schedule) decide(options []option) {
 	at, number, due := len(s.options), 0, len(s.given) > len(s.taken)
 	s.w.mu.Lock()
@@ -335,23 +333,22 @@ func (s *schedule) decide(options []option) {
 	s.take(options[number])
 }
 
-// joins tells whether another schedule was in this state, after all given deviations.
+// joins tells whether another schedule was in this state, when all given deviations were taken.
 func (s *schedule) joins() bool {
 	s.merged = len(s.given) == len(s.taken) && s.seen != nil && s.seen(s)
 	return s.merged
 }
 
-// deviate records a deviation.
 func (s *schedule) deviate(c Choice) {
 	s.deviated = s.w.clock.Now()
 	s.taken = append(s.taken, c)
 	s.o.say(takesDeviation, &c)
 }
 
-// ending waits for leases that no worker will release. Then it records what is left in the counter and on the servers:
-// the tokens in locks' keys, and the rest of their TTL.
+// ending waits until the leases of dead clients have ended. Then it records the counter and the keys that are left on
+// the servers: the tokens, and the rest of the TTLs.
 func (s *schedule) ending() {
-	if slices.Contains(s.crashed, true) { // locks held by dead clients count as left over only after their lease
+	if slices.Contains(s.crashed, true) { // locks of dead clients count as left over only after their lease
 		s.sleep(2 * s.o.TTL)
 	}
 	for key, page := range pages(&s.spec.Claims) {

@@ -19,13 +19,13 @@ type search struct {
 	spec   locks.Spec
 	o      Options
 	begun  time.Time
-	kits   []*kit // one a worker
+	kits   []*kit // one for each job
 	report Report
-	length int // length of the longest schedule, in decisions
+	length int // number of decisions of the longest schedule
 	widest int // largest number of options of a decision
 	single int // number of schedules with one deviation
 	told   time.Time
-	// number of the schedule after which the level ends, because a counterexample was found; 0 = none was found
+	// number of the schedule with which the search ends after a counterexample; 0 = no counterexample yet
 	last   int
 	states states
 
@@ -34,14 +34,13 @@ type search struct {
 	judged func(*schedule, *checker.Verdict) bool // tells whether a verdict ends the search
 }
 
-// node is a schedule to run: that of its parent with one more deviation.
+// node is a schedule to run: the schedule of its parent with one more deviation.
 type node struct {
 	parent *node
 	choice Choice
-	way    uint64 // the state that the deviation leads to
+	way    uint64 // the state to which the deviation leads
 }
 
-// path lists the deviations in their order.
 func (n *node) path() []Choice {
 	var list []Choice
 	for ; n.parent != nil; n = n.parent {
@@ -51,9 +50,9 @@ func (n *node) path() []Choice {
 	return list
 }
 
-// Run explores a lock until a violation is found, every schedule was run, or the time budget has ended. It is
-// inconclusive if the lock needs something that the server in memory does not support. An error says that the lock
-// could not be opened, or that checkers contradict each other.
+// Run explores a lock until it finds a violation, has run every schedule, or the budget ends. It is inconclusive if
+// the lock needs something that the server in memory does not support. It returns an error if the lock could not be
+// opened, or if checkers contradict each other.
 func Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	t.Helper()
 	s := newSearch(t, spec, o)
@@ -65,7 +64,7 @@ func Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	}
 	switch {
 	case errors.Is(err, errLeft) && o.jobs() > 1:
-		o.Jobs = 1 // with one job it is known which schedule has left goroutines
+		o.Jobs = 1 // with one job, the schedule that left goroutines is known
 		return Run(t, spec, o)
 	case errors.Is(err, locks.ErrServer), errors.Is(err, errLeft), errors.Is(err, errElsewhere),
 		errors.Is(err, errLacks):
@@ -90,7 +89,7 @@ func newSearch(t *testing.T, spec locks.Spec, o Options) *search {
 	return s
 }
 
-// levels runs one level after the other.
+// levels runs one level after another.
 func (s *search) levels() error {
 	level, most := []*node{{}}, s.o.Deviations
 	if s.o.Schedules > 0 {
@@ -110,22 +109,21 @@ func (s *search) levels() error {
 	return nil
 }
 
-// done is a schedule that was run and judged.
 type done struct {
 	run   *schedule
-	again bool // it was run more than once
+	again bool // the schedule was run more than once
 	v     *checker.Verdict
 	err   error
-	n     int // its number, counted from 1
+	n     int // number of the schedule, from 1
 }
 
-// further is how many schedules are run after the first counterexample, to find a better one with as many deviations:
-// at least 100, or a tenth of those before.
+// further is the number of schedules to run after the first counterexample, to find a better one: at least 100, or 10
+// % of those before.
 func further(before int) int { return max(100, before/10) }
 
-// shorter tells whether a counterexample is better than another: two holders at the same time are better evidence than
-// a wrong reply, and then fewer steps are better. Between equal ones, one with a known cause is better than two grants
-// that nothing explains.
+// shorter tells whether f is better evidence than another counterexample. Two holders at the same time are better
+// than a wrong reply. Then fewer steps are better. Then a known cause is better than two grants that nothing
+// explains.
 func (f *Found) shorter(than *Found) bool {
 	shown := func(f *Found) int {
 		if f.Checker != checker.Exclusion.Name || f.Cause == history.Phantom || f.Cause == history.PartKept {
@@ -195,7 +193,7 @@ func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
 	return next, err
 }
 
-// count adds a schedule to the report. It returns false if the search ends with it.
+// count adds a schedule to the report. It returns false if the search ends with this schedule.
 func (s *search) count(l *Level, d *done, err *error) bool {
 	switch {
 	case errors.Is(d.run.wrong, errDiverged):
@@ -206,7 +204,7 @@ func (s *search) count(l *Level, d *done, err *error) bool {
 		l.Merged++
 	case s.judged(d.run, d.v):
 		d.n = s.report.Schedules()
-		// the counterexample depends on chance, such as the order of random tokens
+		// the counterexample may depend on chance, such as the order of random tokens
 		if *err = s.found(d); errors.Is(*err, errDiverged) {
 			l.Diverged++
 			*err = nil
@@ -215,8 +213,8 @@ func (s *search) count(l *Level, d *done, err *error) bool {
 	return *err == nil && (s.report.Found == nil || s.report.Schedules() < s.last)
 }
 
-// mostTries is how often a schedule is run until it is the wanted one. A lock may choose at random, as select does if
-// two things happen at the same instant. Then the same deviations can result in different schedules.
+// mostTries is how often a schedule is run until its replay is the same. A lock may choose at random, like select
+// with two events at the same instant. Then the same deviations can lead to different schedules.
 const mostTries = 30
 
 // spares tells whether a schedule need not be run: its last deviation leads to a state of another schedule.
@@ -233,7 +231,7 @@ func untilSame(try func() error) (tries int, err error) {
 	return tries, err
 }
 
-// play runs a schedule until it is the wanted one, and judges it.
+// play runs a schedule until its replay is the same, and judges it.
 func (s *search) play(k *kit, given []Choice) (d done) {
 	var joins func(*schedule) bool
 	if s.key != nil {
@@ -242,7 +240,7 @@ func (s *search) play(k *kit, given []Choice) (d done) {
 				return false // nothing branches any more, so later states would only fill the memory
 			}
 			state := s.key(run)
-			// a new state; waiting that changed nothing is left out
+			// a new state: waiting alone does not make one
 			if n := len(run.states); n == 0 || run.states[n-1].state != state {
 				run.states = append(run.states, passed{state, len(run.options)})
 			}
@@ -262,7 +260,7 @@ func (s *search) play(k *kit, given []Choice) (d done) {
 	return d
 }
 
-// children returns the schedules with one more deviation, later than the last one.
+// children returns the schedules with one more deviation, after the last one.
 func (n *node) children(run *schedule) (list []*node) {
 	for at, i := run.first(), 0; at < len(run.options); at++ {
 		for option := 1; option < run.options[at]; option++ {
@@ -277,7 +275,7 @@ func (n *node) children(run *schedule) (list []*node) {
 	return list
 }
 
-// first is the first decision after the last deviation.
+// first returns the number of the first decision after the last given deviation.
 func (s *schedule) first() int {
 	if n := len(s.given); n > 0 {
 		return s.given[n-1].At + 1
@@ -285,7 +283,7 @@ func (s *schedule) first() int {
 	return 0
 }
 
-// judge returns all verdicts, and the first failure for which the lock is to blame; nil if there is none.
+// judge returns all verdicts, and the first failure for which the lock is to blame; nil = none.
 func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err error) {
 	if err = run.w.lacking(false); err != nil {
 		return nil, nil, err
@@ -306,7 +304,7 @@ func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err e
 		return nil, nil, err
 	}
 	all, err = checker.Judge(c)
-	for i := range all { // verdicts on a history with a call that is too late do not count
+	for i := range all { // after a misplaced grant, failures do not count
 		if all[i].Status == checker.Fail && !run.w.early && all[i].Holds(run.history) {
 			return all, &all[i], cmp.Or(err, run.w.lacking(all[i].Cause == history.Unanswered))
 		}
@@ -314,7 +312,7 @@ func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err e
 	return all, nil, err
 }
 
-// found runs a counterexample again with a trace. It puts it into the report unless that has a better one.
+// found runs a counterexample again with a trace, and puts it into the report unless the report has a better one.
 func (s *search) found(d *done) error {
 	after := time.Since(s.begun)
 	var f *Found
@@ -338,7 +336,8 @@ func (s *search) found(d *done) error {
 	return nil
 }
 
-// Replay runs a single schedule. It returns nil if nothing was violated, and an error if the schedule was another.
+// Replay runs a single schedule. It returns nil if nothing was violated, and an error if the schedule was not the
+// same.
 func Replay(t *testing.T, spec locks.Spec, o Options, given []Choice) (f *Found, err error) {
 	t.Helper()
 	if err = Excluded(spec, o); err != nil {
@@ -376,7 +375,6 @@ func replay(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choic
 	return f, nil
 }
 
-// replayed sets the result of a replay.
 func (r *Report) replayed(deviations int) {
 	r.Levels = []Level{{Deviations: deviations, Schedules: 1}}
 	if r.Status = checker.Fail; r.Found == nil {
@@ -384,7 +382,6 @@ func (r *Report) replayed(deviations int) {
 	}
 }
 
-// conclude sets the result of a search without a violation.
 func (r *Report) conclude() {
 	r.Status = checker.Pass
 	for _, l := range r.Levels {

@@ -8,10 +8,10 @@ import (
 	"hammerlock/history"
 )
 
-// refusal is the reply of a server that does nothing. For locks, all such replies are the same (see locks.Classify).
+// refusal is the reply of a server that does nothing. All such replies are the same to locks (see locks.Classify).
 const refusal = "LOADING Redis is loading the dataset in memory"
 
-// hangsFor is how long a server hangs: clients give up before, and their requests are executed afterwards.
+// hangsFor returns how long a server hangs. Clients give up before, and their requests are executed afterwards.
 func (s *schedule) hangsFor() time.Duration { return cmp.Or(s.o.Hang, readTimeout+s.o.TTL) }
 
 // ofServer appends what can happen to the server before a request reaches it.
@@ -34,14 +34,14 @@ func (s *schedule) ofServer(list []act, e *event) []act {
 	return list
 }
 
-// breakServer lets the server of a request fail. Unless the request is refused, it stays on its way.
+// breakServer makes the server of a request fail. Unless the request is refused, it is still to be delivered.
 func (s *schedule) breakServer(o option) {
 	e := o.e
 	servers := []history.Party{history.Servers}
 	switch o.act {
 	case refuses:
-		// This is the same as a lost command, except that the client gets a reply. A lock must survive that for
-		// renewals, too: the next one succeeds.
+		// Like a lost command, except that the client gets a reply. A lock must survive it for renewals too: the next
+		// renewal succeeds.
 		s.fault("refuse", 0, history.Effect{Hits: []history.Party{history.Servers, history.Links}, Blocks: true,
 			Spares: true}, o)
 		s.w.settle(e, refused)
@@ -62,13 +62,12 @@ func (s *schedule) breakServer(o option) {
 	s.current = e.client
 }
 
-// mostDown is the duration of a server's failure that lasts until the end.
+// mostDown is the length of a failure that lasts until the end.
 const mostDown = time.Hour
 
-// down is the number of servers that never reply again. They are never a majority.
+// down returns the number of servers that never reply again. They are never a majority.
 func (s *schedule) down() int { return count(s.dead) }
 
-// count returns how many are true.
 func count(all []bool) (n int) {
 	for _, is := range all {
 		if is {
@@ -87,7 +86,7 @@ func (s *schedule) loseDead() (some bool) {
 	return some
 }
 
-// firstExpiry is the time until the next key of a server expires; 0 if none will.
+// firstExpiry returns the time until the next key of a server expires; 0 if no key has a TTL.
 func firstExpiry(m *memory) (next time.Duration) {
 	for _, key := range m.Keys() {
 		if ttl := m.TTL(key); ttl > 0 && (next == 0 || ttl < next) {

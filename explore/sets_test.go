@@ -7,7 +7,7 @@ import (
 	"hammerlock/history"
 )
 
-// TestTheFirstVisitsCross: two clients name two pages in another order, and each page is judged.
+// TestTheFirstVisitsCross: two clients request two pages in opposite order, and each page is judged.
 func TestTheFirstVisitsCross(t *testing.T) {
 	o := Defaults
 	s, err := play(t, find(t, "multi"), &o, newKit(), nil, nil, false, nil)

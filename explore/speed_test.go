@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestAloneSchedulesASecond says how fast right locks are explored, and fails if that is slow beyond doubt.
+// TestAloneSchedulesASecond measures how fast correct locks are explored, and fails if that is certainly too slow.
 func TestAloneSchedulesASecond(t *testing.T) {
 	for _, name := range []string{"lease", "watchdog", "redlock"} {
 		spec := find(t, name)
@@ -24,7 +24,7 @@ func TestAloneSchedulesASecond(t *testing.T) {
 	}
 }
 
-// BenchmarkExplore is how many schedules of right locks a process runs in a second, by the number of cores.
+// BenchmarkExplore measures the schedules of correct locks that a process runs in a second, by the number of cores.
 func BenchmarkExplore(b *testing.B) {
 	for _, name := range []string{"lease", "redlock"} {
 		for _, jobs := range slices.Compact([]int{1, runtime.NumCPU()}) {

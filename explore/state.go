@@ -8,17 +8,17 @@ import (
 )
 
 // fingerprint is a hash of what each client and each server has seen. Two schedules with the same fingerprint differ
-// only in the order of things that no client can tell apart (they are the same Mazurkiewicz trace), or in the names of
-// the sites. So the same can follow from both. A site is identified by what was done to it, and who learned of that.
+// only in the order of events that no client can tell apart (they are the same Mazurkiewicz trace), or in the names
+// of the sites. So the same can follow from both. A site is identified by its history, and by who has learned of it.
 type fingerprint struct {
 	clients []uint64 // by client: hash of what it has learned and done, in order
-	sites   []uint64 // by site: hash of what it has executed, in order; the last one is the counter
-	marks   []uint64 // by site: hash of the fates of replies, and of what was lost, in any order
+	sites   []uint64 // by site: hash of what it has executed, in order; the last element is the counter
+	marks   []uint64 // by site: hash of the fates of replies and of lost messages, in any order
 }
 
 var seed = maphash.MakeSeed()
 
-// seenAs is what can be seen of a decision.
+// seenAs is what a client or server can see of a decision.
 type seenAs struct {
 	client, conn  int
 	kind          kind
@@ -39,8 +39,8 @@ func (f *fingerprint) sent(pending []*event) {
 	}
 }
 
-// choose adds a decision. The sender of a request learns nothing before the reply; until then only the server has seen
-// it.
+// choose adds a decision. The sender of a request learns nothing before the reply; until then only the server has
+// seen the request.
 func (f *fingerprint) choose(e *event, a act, now time.Duration) {
 	what := seenAs{client: e.client, conn: e.conn, kind: e.kind, act: a, now: now}
 	own := &f.clients[e.client]
@@ -84,10 +84,10 @@ func (f *fingerprint) heard(e *event, what seenAs, told bool) {
 	}
 }
 
-// carriedOut adds a request to what its site has seen, if it had an effect there.
+// carriedOut adds a request to what its site has seen, if the request had an effect.
 func (f *fingerprint) carriedOut(e *event) {
 	x := e.x
-	// A command that may wait for another connection is answered by another goroutine, perhaps at this moment.
+	// Another goroutine may answer a blocking command, perhaps at this moment.
 	if !blocking[strings.ToLower(x.words[0])] && x.answered {
 		x.idle = x.idle || harmless(x.words[0], append(x.answer, "")[0])
 	}
@@ -96,7 +96,7 @@ func (f *fingerprint) carriedOut(e *event) {
 	}
 }
 
-// readers are commands that change nothing; in vain has, for other commands, the replies that show that nothing was
+// readers are the commands that change nothing. For other commands, inVain has the replies that show that nothing was
 // changed.
 var (
 	readers = strings.Fields("exists get hexists hget hgetall hlen hmget lindex llen lrange mget " +
@@ -106,7 +106,7 @@ var (
 		"zremrangebyscore": "0"}
 )
 
-// harmless tells by a command and the beginning of its reply whether it has changed nothing on the server.
+// harmless tells whether a command with this beginning of its reply has changed nothing on the server.
 func harmless(command, answer string) bool {
 	name := strings.ToLower(command)
 	return slices.Contains(readers, name) || answer != "" && inVain[name] == answer
@@ -119,8 +119,8 @@ func (s *schedule) key() uint64 {
 	return s.keyOf(&s.state, s.current, func(*event) bool { return false })
 }
 
-// keyOf identifies a state by a fingerprint and the client that acted last. The function gone tells which events do not
-// wait any more.
+// keyOf identifies a state by a fingerprint and the client that acted last. Events for which gone returns true are
+// left out.
 func (s *schedule) keyOf(f *fingerprint, current int, gone func(*event) bool) uint64 {
 	h := maphash.Comparable(seed, [2]uint64{uint64(current) + 1, uint64(s.w.clock.Now())})
 	for i, x := range f.clients {
@@ -130,7 +130,7 @@ func (s *schedule) keyOf(f *fingerprint, current int, gone func(*event) bool) ui
 		}
 		h = maphash.Comparable(seed, [3]uint64{h, x, uint64(left)})
 	}
-	waiting := make([]uint64, len(f.sites)) // sets
+	waiting := make([]uint64, len(f.sites)) // of unordered sets
 	for _, e := range s.w.pending {
 		if gone(e) {
 			continue
@@ -145,7 +145,7 @@ func (s *schedule) keyOf(f *fingerprint, current int, gone func(*event) bool) ui
 	}
 	var sites uint64 // an unordered set, because sites have no names
 	for i, x := range f.sites {
-		hung := time.Duration(-1) // of the counter
+		hung := time.Duration(-1) // for the counter
 		if i < len(s.hung) {
 			hung = max(time.Until(s.hung[i]), 0)
 		}
@@ -154,9 +154,8 @@ func (s *schedule) keyOf(f *fingerprint, current int, gone func(*event) bool) ui
 	return maphash.Comparable(seed, [2]uint64{h, sites})
 }
 
-// leads returns, for each option of a decision, the state that it would lead to before any client reacts. How a client
-// reacts depends only on what it has seen. So if two options lead to the same state, the same follows from both, and
-// also from a state in which all clients have reacted.
+// leads returns, for each option of a decision, the state after it and before any client reacts. A client's reaction
+// depends only on what it has seen. So if two options lead to the same state, the same follows from both.
 func (s *schedule) leads(options []option) (list []uint64) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
@@ -174,7 +173,7 @@ func (s *schedule) leadsTo(o option) uint64 {
 		defer func() { e.x.past, e.x.sent = past, sent }()
 	}
 	f.choose(e, o.act, s.w.clock.Now())
-	gone := func(*event) bool { return false } // it is not known yet what effect a request will have
+	gone := func(*event) bool { return false } // the effect of a request is not known yet
 	switch {
 	case o.act == loses, o.act == breaks, o.act == refuses, o.act == letGo && e.kind != request:
 		gone = func(x *event) bool { return x == e }
@@ -187,7 +186,7 @@ func (s *schedule) leadsTo(o option) uint64 {
 		current = s.current
 	}
 	way := s.keyOf(&f, current, gone)
-	if o.act == pauses { // it may concern this event alone
+	if o.act == pauses { // a pause may concern this event only
 		way = maphash.Comparable(seed, [5]uint64{way, uint64(e.conn), uint64(e.kind), f.sites[e.site], f.marks[e.site]})
 	}
 	return way

@@ -15,7 +15,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// subscriber is a lease that listens to a channel with the library's own loop, which sleeps where its connection
+// subscriber is a lease that listens to a channel with the library's own loop, which sleeps when its connection
 // breaks.
 type subscriber struct {
 	locks.Lock
@@ -27,7 +27,7 @@ func (s subscriber) Close() error {
 	return s.Lock.Close()
 }
 
-// strangeLocks are leases of other people: each is right, and does something that no lock of the catalogue does.
+// strangeLocks are correct leases, each of which does something that no lock of the catalogue does.
 func strangeLocks() (list []locks.Spec) {
 	for name, change := range map[string]func(*locks.Env) func(locks.Lock) locks.Lock{
 		"it listens": func(e *locks.Env) func(locks.Lock) locks.Lock {
@@ -76,7 +76,7 @@ func strangeLocks() (list []locks.Spec) {
 	return list
 }
 
-// owner is a lock with a client of its own.
+// owner is a lock with its own client.
 type owner struct {
 	locks.Lock
 	client redis.UniversalClient
@@ -87,8 +87,8 @@ func (o owner) Close() error {
 	return o.Lock.Close()
 }
 
-// TestStrangersAreExploredOrNot: what can be explored is, and of all else it is said what is in the way; no process of
-// an exploration ends badly for what a right lock may do.
+// TestStrangersAreExploredOrNot: a lock is explored if possible, else the reason is given. No exploring process
+// crashes because of what a correct lock may do.
 func TestStrangersAreExploredOrNot(t *testing.T) {
 	for lock, why := range map[string]string{
 		"it listens":                "",

@@ -13,22 +13,21 @@ import (
 	"hammerlock/locks"
 )
 
-// Sweep examines how a lock reacts to one deviation while a parameter of it grows, such as the length of a pause: from
-// which value on the lock fails, and from which on it does not fail any more. The visits end at some time, so there is
-// a range rather than a threshold.
+// Sweep examines how a lock reacts to one deviation while a parameter of the deviation grows, such as the length of a
+// pause. The result is the range of values in which the lock fails. It has an upper end, because the visits end at
+// some time.
 type Sweep struct {
 	Parameter string        `json:"parameter"`
 	From      time.Duration `json:"from_ns"`
 	To        time.Duration `json:"to_ns"`
 }
 
-// Envelope is the result. A point counts as clean, or broken, by all schedules with one such deviation.
+// Envelope is the result of a sweep. A point is broken if any schedule with one such deviation shows a violation.
 type Envelope struct {
 	Sweep
 	Points []Point `json:"points"`
 }
 
-// Point is the result for one value of the parameter.
 type Point struct {
 	Value     time.Duration `json:"value_ns"`
 	Schedules int           `json:"schedules"`
@@ -43,7 +42,6 @@ type parameter struct {
 	set  func(*Options, time.Duration)
 }
 
-// parameters lists what can be swept.
 var parameters = []parameter{
 	{"pause", pauses, func(o *Options, d time.Duration) { o.Pause = d }},
 	{"delay", expires, func(o *Options, d time.Duration) { o.Delay = d }},
@@ -85,7 +83,7 @@ func length(text string, ttl time.Duration) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-// Run explores a lock at each point, with one deviation in a schedule.
+// Run explores a lock at each point, with one deviation in each schedule.
 func (s *Sweep) Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	t.Helper()
 	r := Report{Lock: spec.Name, Options: o, Status: checker.Pass, Envelope: &Envelope{Sweep: *s}}
@@ -94,7 +92,7 @@ func (s *Sweep) Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	o.Deviations, o.Random, o.only = 1, false, parameters[n].act
 	for i := range intervals + 1 {
 		value := s.From + (s.To-s.From)*time.Duration(i)/intervals
-		value += time.Millisecond // the order of things at the same instant is undefined
+		value += time.Millisecond // no multiple of another time: the order of events at the same instant is undefined
 		parameters[n].set(&o, value)
 		if r.Options.Budget > 0 {
 			o.Budget = max(r.Options.Budget-time.Since(begun), 1)
@@ -116,7 +114,7 @@ func (s *Sweep) Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	return r, nil
 }
 
-// String is the result as a row: X where a schedule breaks the lock, . where none does, ? where not all were run.
+// String returns the points as a row: X = a schedule breaks the lock, . = no schedule does, ? = not all were run.
 func (e *Envelope) String() string {
 	var b strings.Builder
 	for _, p := range e.Points {
@@ -172,13 +170,12 @@ func WriteEnvelopes(w io.Writer, all []Report) error {
 	return err
 }
 
-// axis is the label of a place on the axis, from 0 to 1.
+// axis returns the label of a place on the axis, from 0 to 1.
 func axis(r *Report, at float64) string {
 	e := r.Envelope
 	return fmt.Sprintf("%.3g", leases(e.From, r.Options.TTL)*(1-at)+leases(e.To, r.Options.TTL)*at)
 }
 
-// WriteEnvelopesSVG draws the rows as a picture.
 func WriteEnvelopesSVG(w io.Writer, all []Report) error {
 	const left, cell, row, top = 150, 12, 22, 30
 	var b strings.Builder

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestASweepShowsWhereALockBreaks: a holder that is paused for longer than its lease has left deletes another's key,
-// and not before.
+// TestASweepShowsWhereALockBreaks: a holder deletes another client's key if it is paused for longer than the rest of
+// its lease, and only then.
 func TestASweepShowsWhereALockBreaks(t *testing.T) {
 	o := bounded(0)
 	o.Visits = 1

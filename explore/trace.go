@@ -13,10 +13,10 @@ import (
 	"hammerlock/history"
 )
 
-// mostLines is how many lines a trace has at most, without the verdict.
-const mostLines = 39 // and the verdict
+// mostLines is the largest number of lines of a trace, without the verdict.
+const mostLines = 39
 
-// trace records what happened in a schedule, for readers.
+// trace records the events of a schedule, for readers.
 type trace struct {
 	clock  *history.Clock
 	lines  []*line
@@ -28,34 +28,32 @@ type trace struct {
 	exchanges []*exchange // in the order of the replies
 }
 
-// line is something that happened, at its place in the order of everything.
+// line is an event, or a conclusion of a client.
 type line struct {
-	at     time.Duration // a stamp
-	now    time.Duration // time, which stands still while messages move
+	at     time.Duration // position in the order of all events
+	now    time.Duration // virtual time, which stands still while messages move
 	client int           // -1 = none
 	text   string        // a command, or a description
 	reply  string
-	says   []string // what the client concluded from the reply
+	says   []string // conclusions of the client from the reply
 	refuse int      // number of refused tries
 
-	star    bool          // a deviation ...
+	star    bool          // the line is a deviation
 	act     act           // for a deviation: its kind
 	lasts   time.Duration // for a deviation: its duration
-	site    int           // the site that a message goes to, or comes from; -1 = the line is no message
-	of      *line         // the command whose reply the line is about; the line itself = a message that is no reply
-	heard   time.Duration // time at which the reply reached the client; 0 = never
-	until   time.Duration // end of the lease that the client was granted; 0 = none
-	entered int           // how the client's number of holds changes: 1 by a grant, -1 by a release
+	site    int           // site of a message; -1 = the line is no message
+	of      *line         // the command to whose reply the line belongs; the line itself = a published message
+	heard   time.Duration // when the reply reached the client; 0 = never
+	until   time.Duration // end of the client's lease; 0 = none
+	entered int           // change of the client's number of holds: 1 by a grant, -1 by a release
 }
 
-// add adds a line.
 func (t *trace) add(client int, star bool, text string) *line {
 	l := &line{at: t.clock.Stamp(), now: t.clock.Now(), client: client, star: star, text: text, site: -1}
 	t.lines = append(t.lines, l)
 	return l
 }
 
-// deviation adds a line for a deviation.
 func (t *trace) deviation(s *schedule, o option) {
 	if t == nil {
 		return
@@ -116,7 +114,6 @@ func (t *trace) deviation(s *schedule, o option) {
 	}
 }
 
-// server is the name of a server.
 func (t *trace) server(site int) string {
 	if t.sites > 1 {
 		return fmt.Sprintf("s%d", site)
@@ -159,8 +156,8 @@ func (t *trace) sent(site int, words []string) string {
 
 var calledIn = regexp.MustCompile(`redis\.p?call\(\s*["'](\w+)["']`)
 
-// brief formats a command or a reply briefly: a script by the commands in it, a token by its number in the order of
-// appearance.
+// brief shortens a command or a reply. A script is shown by the commands in it, and a token by its number in the
+// order of appearance.
 func (t *trace) brief(words []string) string {
 	short := slices.Clone(words)
 	if len(short) > 2 && strings.EqualFold(short[0], "eval") {
@@ -186,11 +183,10 @@ func (t *trace) brief(words []string) string {
 	return strings.Join(short, " ")
 }
 
-// numbered matches tokens as brief writes them. Tokens of refused tries are removed from the trace, so the others are
+// numbered matches tokens as brief writes them. The trace omits the tokens of refused tries, so the other tokens are
 // numbered again.
 var numbered = regexp.MustCompile(`\bt\d+\b`)
 
-// token returns the number of a token.
 func (t *trace) token(word string) string {
 	i := slices.Index(t.tokens, word)
 	if i < 0 {
@@ -200,14 +196,14 @@ func (t *trace) token(word string) string {
 	return fmt.Sprintf("t%d", i+1)
 }
 
-// tell merges the clients' records into the trace, up to the violation. It shortens a long trace, and returns how many
-// lines that had.
+// tell merges the clients' records into the trace, up to the violation, and shortens a long trace. It returns the
+// number of lines before that.
 func (t *trace) tell(h *history.History, v *checker.Verdict) int {
 	for i := range h.Ops {
 		op := h.Ops[i]
 		of := h.Caller(op.Worker)
 		if of != op.Worker && op.Kind != history.Store {
-			continue // another page of the visit, to which the same happened
+			continue // another page of the visit, with the same events
 		}
 		op.Worker = of
 		t.believe(&op, v.Cause == history.PartKept && h.Caller(v.Evidence[0].Worker) == of &&
@@ -250,10 +246,10 @@ func (t *trace) rename() {
 	}
 }
 
-// ending is the time at which everything has happened that the verdict is about: its evidence, and all operations of
-// the holds in it.
+// ending returns the time at which the violation is complete: the end of its evidence, and of all operations of the
+// holds in it.
 func ending(h *history.History, v *checker.Verdict) (end time.Duration) {
-	if v.Cause == history.LostWakeup { // the cause is that something does not happen, until the waiter gives up
+	if v.Cause == history.LostWakeup { // the cause is that nothing wakes the waiter, until it gives up
 		waiter := v.Evidence[0]
 		for _, op := range h.Ops {
 			if op.Worker == waiter.Worker && op.Call > waiter.Return && (end == 0 || op.Return < end) {
@@ -335,8 +331,8 @@ func (t *trace) refused(op *history.Op, evidence bool) {
 		text: op.Reason.String()})
 }
 
-// fold joins lines: a command with what its client concluded from the reply, and refused tries of a client with nothing
-// in between.
+// fold joins a command and the client's conclusion from its reply. It also joins refused tries of a client with
+// nothing in between.
 func (t *trace) fold() {
 	last := map[int]*line{}
 	var list []*line
@@ -359,10 +355,9 @@ func (t *trace) fold() {
 	t.lines = list
 }
 
-// stamp formats a time in milliseconds.
 func stamp(d time.Duration) string { return fmt.Sprintf("%.3f", float64(d.Microseconds())/1000) }
 
-// what describes what happened.
+// what describes the event.
 func (l *line) what() string {
 	all := l.says
 	switch {
@@ -378,7 +373,6 @@ func (l *line) what() string {
 	return strings.Join(all, ", ")
 }
 
-// String formats a line: time in milliseconds, a star for a deviation, client, what happened.
 func (l *line) String() string {
 	star, text := " ", l.what()
 	if l.star {

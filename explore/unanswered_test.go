@@ -15,12 +15,12 @@ import (
 	"hammerlock/topologies"
 )
 
-// mute is a lock whose releases end in an error, as of a script that does not compile.
+// mute is a lock whose releases return an error, as from a script that does not compile.
 type mute struct{ locks.Lock }
 
 func (mute) Release(context.Context, locks.Lease) error { return errors.New("no") }
 
-// TestAnErrorWithoutACauseIsAViolation: where nothing is broken every call to a lock has an answer.
+// TestAnErrorWithoutACauseIsAViolation: without a deviation, every lock call must succeed or be refused.
 func TestAnErrorWithoutACauseIsAViolation(t *testing.T) {
 	spec := find(t, "lease")
 	open := spec.Open
@@ -37,7 +37,7 @@ func TestAnErrorWithoutACauseIsAViolation(t *testing.T) {
 	}
 }
 
-// newer is a lock that calls a function of the server, which the one in memory does not have.
+// newer is a lock that calls a function of the server, which the server in memory does not support.
 type newer struct {
 	locks.Lock
 	site redis.UniversalClient
@@ -47,7 +47,7 @@ func (l newer) Release(ctx context.Context, lease locks.Lease) error {
 	return l.site.FCall(ctx, "unlock", []string{lease.Key}, lease.Token).Err()
 }
 
-// TestACommandThatTheServerInMemoryLacks: a lock that calls it is not explored, and the command is named. The lock is
+// TestACommandThatTheServerInMemoryLacks: a lock that uses it is not explored, and the command is named. The lock is
 // not to blame.
 func TestACommandThatTheServerInMemoryLacks(t *testing.T) {
 	spec := find(t, "lease")
@@ -63,7 +63,7 @@ func TestACommandThatTheServerInMemoryLacks(t *testing.T) {
 	}
 }
 
-// picky is a lock whose library wants RESP 3, and says so in each answer.
+// picky is a lock whose library requires RESP 3, and says so in each error.
 type picky struct {
 	locks.Lock
 	client *redis.Client
@@ -92,7 +92,8 @@ func TestTheServerInMemorySpeaksRESP2(t *testing.T) {
 	}
 }
 
-// TestAMinorityDies: a lock for several sites must be granted without it, and one that waits for each of them is not.
+// TestAMinorityDies: a lock on several sites must be granted without a minority. A lock that waits for each site is
+// not.
 func TestAMinorityDies(t *testing.T) {
 	for name, cause := range map[string]string{"redlock": "", "redlock-serial": "", "wait-all": "deadlock"} {
 		if testing.Short() && name == "redlock-serial" {
@@ -116,7 +117,7 @@ func TestAMinorityDies(t *testing.T) {
 	}
 }
 
-// TestWhatTheServerInMemoryLacks: a lock that needs more is not explored, which is no mistake of the lock's.
+// TestWhatTheServerInMemoryLacks: a lock that needs more is not explored, and is not to blame.
 func TestWhatTheServerInMemoryLacks(t *testing.T) {
 	spec := find(t, "lease")
 	spec.Open = func(locks.Env) (locks.Lock, error) { return nil, fmt.Errorf("%w: no modules", locks.ErrServer) }

@@ -12,7 +12,7 @@ import (
 	"hammerlock/locks"
 )
 
-// causes are the verdicts against a lock, with their causes, that all schedules come to.
+// causes returns the verdicts against a lock, with their causes, of all schedules.
 func causes(t *testing.T, spec locks.Spec, o Options, change func(*search)) map[string]bool {
 	t.Helper()
 	return gathered(t, spec, o, change, func(_ *schedule, v *checker.Verdict) string {
@@ -23,9 +23,9 @@ func causes(t *testing.T, spec locks.Spec, o Options, change func(*search)) map[
 	})
 }
 
-// TestNoVerdictIsLost: all schedules of a lock, right or broken, come to the same verdicts with the same causes with
-// and without reduction: with one deviation, and two locks with two. One lock notices a search whose dependence is
-// wrong: commands to the same server never depend on each other. All locks are looked at at night.
+// TestNoVerdictIsLost: with and without reduction, the schedules of a lock have the same verdicts with the same
+// causes. Locks are tested with one deviation, two of them with two. One lock must notice a search with a wrong
+// dependence, in which commands to one server never depend on each other. At night all locks are tested.
 func TestNoVerdictIsLost(t *testing.T) {
 	const sensitive = "timestamp"
 	for i, spec := range append(explorable(true), explorable(false)...) {
@@ -48,7 +48,7 @@ func TestNoVerdictIsLost(t *testing.T) {
 	}
 }
 
-// independent lets a search forget what servers have done: their commands depend on nothing.
+// independent makes a search ignore what servers have done, so that their commands depend on nothing.
 func independent(s *search) {
 	s.key = func(run *schedule) uint64 {
 		defer func(sites []uint64) { run.state.sites = sites }(run.state.sites)
@@ -57,8 +57,8 @@ func independent(s *search) {
 	}
 }
 
-// TestThreeClients: a third client sees with one deviation what two show with two only, and accuses no lock that is
-// right. A few locks stand for all but at night.
+// TestThreeClients: with one deviation, three clients show what two show only with two deviations. No correct lock is
+// blamed. A few locks are tested, and at night all.
 func TestThreeClients(t *testing.T) {
 	three := func(spec locks.Spec, deviations int) Options {
 		o := suited(spec, deviations)
@@ -85,10 +85,10 @@ func TestThreeClients(t *testing.T) {
 	}
 }
 
-// TestLateAnswersAccuseNoRightLock: searches with three deviations, and a million random schedules, accused right
-// locks. A server forgets a grant or an extension whose answer is still on its way; it forgets the hold before such a
-// grant, which therefore began sooner; it forgets the fences, so that two grants have the same; a release by a lock
-// that does not say whose it was shows nothing.
+// TestLateAnswersAccuseNoRightLock: searches with three deviations, and a million random schedules, once blamed
+// correct locks in these cases. A server forgets a grant or an extension whose reply is still on its way. A server
+// forgets a hold before such a grant, so that the grant could begin earlier. A server forgets the fences, so that two
+// grants have the same fencing token. A lock does not say whose hold it has released, so the release shows nothing.
 func TestLateAnswersAccuseNoRightLock(t *testing.T) {
 	paused := Choice{At: 2, Option: 1, What: "w00 reply set: is paused"}
 	for name, test := range map[string]struct {
@@ -128,7 +128,7 @@ func TestLateAnswersAccuseNoRightLock(t *testing.T) {
 	}
 }
 
-// TestAClientHasOneName: a visit to two pages is that of one client in the trace, in the picture and in all verdicts.
+// TestAClientHasOneName: a visit to two pages belongs to one client in the trace, in the picture and in all verdicts.
 func TestAClientHasOneName(t *testing.T) {
 	f := run(t, find(t, "multi-del"), suited(find(t, "multi-del"), 1)).Found
 	text := f.Text() + f.Picture + f.Summary

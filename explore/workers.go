@@ -2,8 +2,9 @@ package explore
 
 import "sync"
 
-// inOrder runs schedules 0, 1, ... on several goroutines until over returns true. It passes them to take one by one in
-// the order of their numbers, until take returns false. So the result does not depend on the number of goroutines.
+// inOrder runs schedules 0, 1, ... on several goroutines until over returns true. It calls take with the results, one
+// by one and in the order of the schedules, until take returns false. So the result does not depend on the number of
+// goroutines.
 func (s *search) inOrder(over func(i int) bool, run func(worker *kit, i int) done, take func(i int, d done) bool) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -35,14 +36,14 @@ func (s *search) inOrder(over func(i int) bool, run func(worker *kit, i int) don
 	}
 	all.Wait()
 	if left < len(s.kits) {
-		s.t.FailNow() // a worker has
+		s.t.FailNow() // a goroutine has called FailNow
 	}
 }
 
-// roomy lets new goroutines start with a stack that is large enough for a call to a server. The runtime gives them the
-// average stack size of all goroutines as of the last garbage collection, so roomy starts a few that use a lot and do
-// nothing else. Otherwise each goroutine of a schedule would copy its stack as it grows, which takes a quarter of the
-// time if a lock asks three sites at once.
+// roomy makes new goroutines start with a stack that is large enough for a call to a server. The runtime gives them
+// the average stack size of all goroutines at the last garbage collection. So roomy starts a few idle goroutines with
+// large stacks. Without them, each goroutine of a schedule would copy its growing stack, which takes 25 % of the time
+// for a lock on three sites.
 func roomy() (end func()) {
 	const many, depth = 64, 9
 	var all sync.WaitGroup
@@ -75,7 +76,6 @@ type states struct {
 	known map[uint64]bool
 }
 
-// has tells whether a state is known.
 func (s *states) has(state uint64) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -83,7 +83,7 @@ func (s *states) has(state uint64) bool {
 }
 
 // join adds the states of a schedule up to the first one that is known already, and removes the rest of the schedule.
-// The schedule may have gone on from there, because it knew only the schedules that were in the report at that time.
+// The schedule may have gone on from there, because it knew only the schedules that were in the report at its start.
 func (s *states) join(run *schedule, way uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

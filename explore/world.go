@@ -9,37 +9,36 @@ import (
 	"hammerlock/history"
 )
 
-// kind is the kind of an event that waits for the scheduler.
 type kind uint8
 
-// The kinds of events. A client's own step is no message, but other clients may act before it.
+// A client's own step is no message, but other clients may act before it.
 const (
 	request kind = iota
 	reply
 	start   // a client begins
-	between // between two commands of a broken lock that should be one
+	between // between two commands of a broken lock; a correct lock would send them as one
 	load    // reads the counter
 	store   // writes the counter
-	reload  // a reader loads the counter once more before it releases
+	reload  // a reader loads the counter again before it releases
 )
 
 var kinds = [...]string{"request", "reply", "start", "step", "load", "store", "load again"}
 
-// event is something that happens only when the scheduler lets it.
+// event is something that happens only when the scheduler decides so.
 type event struct {
 	client     int
 	x          *exchange // the request or reply; nil for a client's own step
-	site, conn int       // of its link
-	number     int       // number in the order of arrival at the connection
+	site, conn int       // of the link
+	number     int       // number in the order of all arrivals
 	kind       kind
-	words      []string      // of the request
-	fate       chan fate     // of a step
+	words      []string      // words of the request
+	fate       chan fate     // receives the fate of a client's step
 	happen     func(fate)    // executes the scheduler's decision on a message
 	held       time.Time     // until then only this event is delayed
 	done       chan struct{} // closed when a client's step was executed
 }
 
-// fate is what the scheduler decides about an event.
+// fate is the scheduler's decision about an event.
 type fate uint8
 
 const (
@@ -50,7 +49,7 @@ const (
 	over         // the schedule has ended, so a client's step is not executed
 )
 
-// name identifies an event when schedules are compared. It is the same each time the same schedule runs.
+// name identifies an event in schedules. It is the same each time the same schedule runs.
 func (e *event) name() string {
 	if len(e.words) > 0 {
 		return kinds[e.kind] + " " + e.words[0]
@@ -63,23 +62,23 @@ type world struct {
 	clock   *history.Clock
 	kit     *kit
 	over    chan struct{} // closed when the schedule has ended
-	arrived chan struct{} // wakes the scheduler when nothing was left to do
-	timer   *time.Timer   // does, too
+	arrived chan struct{} // wakes the scheduler when it rests
+	timer   *time.Timer   // wakes it too
 	links   sync.WaitGroup
 
 	mu       sync.Mutex
 	ended    bool
-	hung     *history.Hung // a lock call that does not return, and where it waits
+	hung     *history.Hung // a lock call that does not return
 	joined   []*link
 	pending  []*event
-	dialled  [][]int // by client and site: number of connections made
+	dialled  [][]int // by client and site: number of connections
 	arrivals int
 	finished []bool
-	calls    []func() // by client: function that cancels its lock call; nil if there is none
-	trace    *trace   // nil if no trace is wanted
+	calls    []func() // by client: function that cancels its lock call; nil = no call
+	trace    *trace   // nil = no trace is wanted
 	panicked []string // by client: text of the panic of its lock call
 	early    bool     // a grant came before the call that is recorded for it
-	lacks    string   // a command that the server in memory does not support; empty = it supported all
+	lacks    string   // a command that the server in memory does not support; empty = none
 	resp3    int      // number of connections on which a client asked for RESP 3 and has sent nothing since
 }
 
@@ -95,7 +94,6 @@ func newWorld(clients, sites int, k *kit) *world {
 	return w
 }
 
-// post adds an event that waits for the scheduler.
 func (w *world) post(e *event) {
 	w.mu.Lock()
 	w.arrivals++
@@ -120,7 +118,6 @@ func (w *world) join(l *link) bool {
 	return !w.ended
 }
 
-// wasDialled tells whether any client has made a connection.
 func (w *world) wasDialled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,8 +175,8 @@ func (w *world) settle(e *event, f fate) {
 	}
 }
 
-// ready lists the events that can happen, in an order that depends only on the schedule: those of the client that acted
-// last come first.
+// ready lists the events that can happen. Those of the client that acted last come first. The order depends only on
+// the schedule.
 func (w *world) ready(current int, can func(*event) bool) []*event {
 	w.mu.Lock()
 	var list []*event
@@ -202,7 +199,6 @@ func (w *world) ready(current int, can func(*event) bool) []*event {
 	return list
 }
 
-// finish notes that a client has made all of its visits.
 func (w *world) finish(client int) {
 	w.mu.Lock()
 	w.finished[client] = true
@@ -210,7 +206,7 @@ func (w *world) finish(client int) {
 	signal(w.arrived)
 }
 
-// hangUp closes the subscriptions of a client that has died, so that the server does not count it as a listener.
+// hangUp closes the subscriptions of a dead client, so that the server does not count it as a listener.
 func (w *world) hangUp(client int) {
 	w.mu.Lock()
 	all := w.joined
@@ -225,14 +221,14 @@ func (w *world) hangUp(client int) {
 	}
 }
 
-// asked is the number of events so far.
+// asked returns the number of events so far.
 func (w *world) asked() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.arrivals
 }
 
-// done tells whether all clients have finished that still can, and none of their messages is on its way.
+// done tells whether all clients for which can returns true have finished, and none of their messages waits.
 func (w *world) done(can func(client int) bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -244,7 +240,7 @@ func (w *world) done(can func(client int) bool) bool {
 	return !slices.ContainsFunc(w.pending, func(e *event) bool { return can(e.client) })
 }
 
-// call notes how to cancel a client's lock call; nil says that the call has ended.
+// call notes how to cancel a client's lock call; nil = the call has ended.
 func (w *world) call(client int, cancel func()) {
 	w.mu.Lock()
 	w.calls[client] = cancel
@@ -267,7 +263,7 @@ func (w *world) cancelCall(client int) {
 	cancel()
 }
 
-// rest waits until something arrives, for that time at most. Virtual time advances, since all goroutines wait.
+// rest waits until something arrives, or for the time most. Virtual time advances, since all goroutines wait.
 func (w *world) rest(most time.Duration) {
 	if w.timer == nil {
 		w.timer = time.NewTimer(most)

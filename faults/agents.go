@@ -11,9 +11,9 @@ import (
 // Agent is a machine whose workers take part in a run.
 type Agent struct {
 	Name  string
-	Kill  func() error              // kills the agent process and its worker process
-	Pause func(time.Duration) error // stops both processes for the given time
-	Cut   func(cut bool) error      // cuts, or restores, the network between its workers and all servers
+	Kill  func() error              // kills the agent's process and its worker process
+	Pause func(time.Duration) error // stops both processes for this time
+	Cut   func(cut bool) error      // cuts the network between its workers and all servers; false restores it
 }
 
 var killAgent = Fault{
@@ -32,7 +32,7 @@ var killAgent = Fault{
 		}
 		if err = a.Kill(); err != nil {
 			caught.Go()
-		} // the last agent is left alone
+		} // if this is the last agent, Kill leaves it alone
 		return fmt.Sprintf("killed agent %s with w%02d %s", a.Name, caught.Worker, caught.where()), nil, err
 	},
 }
@@ -84,8 +84,8 @@ var cutAgent = Fault{
 	}),
 }
 
-// agents says why a fault of agents is unavailable: there are no agents, or the given reason unless ok; empty if it is
-// available.
+// agents returns the reason why a fault of agents is unavailable: there are no agents, or why unless ok. It is empty
+// if the fault is available.
 func (s Scene) agents(why string, ok bool) string {
 	switch {
 	case s.Agents == 0:
@@ -96,7 +96,7 @@ func (s Scene) agents(why string, ok bool) string {
 	return ""
 }
 
-// agent finds an agent one of whose workers is in the middle of a visit, between load and store.
+// agent stops a worker between load and store, and returns the worker and its agent.
 func (t *Target) agent(ctx context.Context) (*Caught, Agent, error) {
 	caught, err := t.holder(ctx, Loaded)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"hammerlock/internal/human"
 )
 
-// argument checks the argument of a fault and returns an error message; empty if it is valid.
+// argument checks the argument of a fault. It returns an error message; empty if the argument is valid.
 type argument func(text string) (mistake string)
 
-// timeOf returns a check that an argument is a duration. The text describes what it is for, and has an example.
+// timeOf checks that an argument is a duration; what is the error message, with an example.
 func timeOf(what string) argument {
 	return func(text string) string {
 		if d, err := time.ParseDuration(text); err != nil || d <= 0 {
@@ -22,7 +22,7 @@ func timeOf(what string) argument {
 	}
 }
 
-// numberOf returns a check that an argument is a number from 1 on.
+// numberOf checks that an argument is a number from 1 on; what is the error message, with an example.
 func numberOf(what string) argument {
 	return func(text string) string {
 		if n, err := strconv.Atoi(text); err != nil || n < 1 {
@@ -32,7 +32,6 @@ func numberOf(what string) argument {
 	}
 }
 
-// oneOf returns a check that an argument is one of the given words.
 func oneOf(words ...string) argument {
 	return func(text string) string {
 		if !slices.Contains(words, text) {
@@ -42,11 +41,11 @@ func oneOf(words ...string) argument {
 	}
 }
 
-// node accepts any name: whether the node exists is checked later, by the fault's Names.
+// node accepts any name, because Fault.Names checks later whether the node exists.
 func node(string) string { return "" }
 
-// unknownName returns a name in the argument that does not exist in the scene; empty if all exist, or if the names are
-// not known yet.
+// unknownName returns an error message for the first name in the argument that does not exist in the scene. It is
+// empty if all names exist, or if the scene does not know its names yet.
 func (f Fault) unknownName(arg string, s Scene) string {
 	if f.Names == nil || arg == "" {
 		return ""
@@ -60,7 +59,7 @@ func (f Fault) unknownName(arg string, s Scene) string {
 	return ""
 }
 
-// time returns the argument as a duration, or the default if there is no argument.
+// time returns the argument as a duration, or without if there is no argument.
 func (t *Target) time(without time.Duration) time.Duration {
 	if d, err := time.ParseDuration(t.Arg); err == nil {
 		return d
@@ -68,7 +67,7 @@ func (t *Target) time(without time.Duration) time.Duration {
 	return without
 }
 
-// number returns the argument as a number, or the default if there is no argument.
+// number returns the argument as a number, or without if there is no argument.
 func (t *Target) number(without int) int {
 	if n, err := strconv.Atoi(t.Arg); err == nil {
 		return n

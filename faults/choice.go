@@ -5,8 +5,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// Refused says why a fault cannot be injected into a topology that runs with those options, and which option would
-// allow it; empty if it can.
+// Refused returns the reason why a fault cannot be injected into a topology that runs with these options, and the
+// option that would allow it; empty if it can.
 func (f Fault) Refused(s Scene, o topologies.Options) string {
 	switch {
 	case unavailable(f, "", s) != "":
@@ -21,7 +21,7 @@ func (f Fault) Refused(s Scene, o topologies.Options) string {
 	return ""
 }
 
-// Targets lists the arguments of a fault that name a target, for a menu; nil = the fault chooses its target itself.
+// Targets lists the arguments of a fault that name a target, for a menu; nil = the fault itself chooses its target.
 func (f Fault) Targets(t *topologies.Topology) []string {
 	if f.targets == nil {
 		return nil
@@ -29,7 +29,6 @@ func (f Fault) Targets(t *topologies.Topology) []string {
 	return f.targets(t)
 }
 
-// nodeNames are the names of all nodes.
 func nodeNames(t *topologies.Topology) []string {
 	return human.Names(t.Nodes, func(n *topologies.Node) string { return n.Name })
 }

@@ -7,11 +7,11 @@ import (
 	"hammerlock/history"
 )
 
-// stallLasts is how long a worker or its process is paused: longer than its lease.
+// stallLasts is the time for which a worker or its process is paused: longer than its lease.
 var stallLasts = length{leases: 1.3}
 
-// lateHolder is the assumption that this breaks for a lock without fencing: its holder is paused beyond the lease, and
-// then stores although it is late.
+// lateHolder returns the assumption that a long pause of the holder violates, for a lock without fencing: the holder
+// stores although its lease has ended. It is empty if holders obey their deadline.
 var lateHolder = When(func(s Scene) bool { return !s.HeedDeadline }, slowHolder)
 
 var stallWorker = Fault{
@@ -45,7 +45,7 @@ var crashWorker = Fault{
 	},
 }
 
-// diesAlone says why a worker cannot die alone if its process would go on holding the lock for it.
+// diesAlone returns the reason why a worker cannot die without its process: the process would go on holding the lock.
 var diesAlone = When(func(s Scene) bool { return s.Outlives },
 	"what a worker that died holds in its process lives on: only the end of its process is a crash, "+
 		"as in kill-process with --processes 2")
@@ -68,7 +68,7 @@ var stopProcess = Fault{
 			return "", nil, err
 		}
 		sleep(ctx, stallLasts.of(t.TTL))
-		caught.Go() // the worker goes on after the signal was sent, because the signal may take effect later
+		caught.Go() // before Continue: the signal may take effect later
 		return fmt.Sprintf("stopped the process of w%02d %s for %s", caught.Worker, caught.where(),
 			stallLasts.of(t.TTL)), nil, p.Continue()
 	},
@@ -86,12 +86,12 @@ var killProcess = Fault{
 			return "", nil, err
 		}
 		err = p.Kill()
-		caught.Die() // the worker dies before the signal is sent, because its process may end at once
+		caught.Die() // the process may not have ended yet
 		return fmt.Sprintf("killed the process of w%02d %s", caught.Worker, caught.where()), nil, err
 	},
 }
 
-// process finds a worker process one of whose workers is in the middle of a visit, between load and store.
+// process stops a worker between load and store, and returns the worker and its process.
 func (t *Target) process(ctx context.Context) (*Caught, Process, error) {
 	caught, err := t.holder(ctx, Loaded)
 	if err != nil {

@@ -30,10 +30,10 @@ var clockJump = Fault{
 	},
 }
 
-// wrongClock is the effect of a clock that differs from the other clocks.
+// wrongClock is the effect of a clock that differs from the others.
 var wrongClock = history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}
 
-// fastRate is a clock's speed at which a lease ends in a third of its time.
+// fastRate is the speed of a clock that ends a lease in a third of its time.
 const fastRate = 3
 
 var clockRate = Fault{

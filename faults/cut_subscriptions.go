@@ -21,7 +21,7 @@ var cutSubscriptions = Fault{
 		cut := int64(0)
 		for _, n := range t.Topology.Nodes {
 			if n.Role == topologies.Sentinel {
-				continue // this channel is left alone: through it clients learn which server is the primary
+				continue // through these subscriptions clients learn the address of the primary
 			}
 			killed, err := n.Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub").Int64()
 			errs = append(errs, err)

@@ -21,7 +21,7 @@ var expireSession = Fault{
 		if err := act(ctx, func(ctx context.Context) error { return t.Topology.Expire(ctx, name) }); err != nil {
 			return "", nil, err
 		}
-		sleep(ctx, t.TTL/4) // other workers are granted the lock at once; the holder learns of its loss later
+		sleep(ctx, t.TTL/4) // other workers get the lock now; the holder learns later that it has lost it
 		return fmt.Sprintf("ended the session of w%02d, which held a lock", caught.Worker), nil, nil
 	}),
 }

@@ -1,6 +1,6 @@
-// Package faults has the failures that the suite can inject, one in each file: killing servers, cutting links, setting
-// clocks and so on. Inject returns the function that heals. A fault knows the topology and can stop workers at certain
-// points. It knows nothing about locks.
+// Package faults has the failures that the suite can inject: it kills servers, cuts links, sets clocks and so on.
+// Inject returns the function that heals. A fault knows the topology and can stop workers at certain points. It knows
+// nothing about locks.
 package faults
 
 import (
@@ -32,122 +32,121 @@ type Fault struct {
 	Name  string
 	Doc   string
 	Needs Needs
-	// Sources lists the loads that the fault can disturb; nil = workers, and programs whose servers it breaks.
+	// Sources lists the loads that the fault can disturb; nil = workers, and programs if it disturbs their servers.
 	Sources []Source
-	Redis   bool     // the fault sends Redis commands, so it needs Redis servers
-	Brief   bool     // the fault is over at once, so there is nothing to heal
-	Arg     argument // check of the argument, the text after the fault's name and a colon; nil = there is none
-	// Passes means: if the fault begins at a program's command and no duration is given, it is healed at once.
+	Redis   bool     // the fault needs Redis servers, because it sends Redis commands
+	Brief   bool     // the fault needs no heal, because it ends as soon as it is injected
+	Arg     argument // checks the argument, the text after a colon; nil = the fault takes none
+	// Passes means that a fault without a duration that begins at a program's command is healed immediately.
 	Passes bool
-	// Message says what happens to the program's command at which the fault begins; nil = nothing.
+	// Message returns the change to the program's command at which the fault begins; nil = no change.
 	Message func(arg string) Message
 	// Names returns the names in an argument, and the names that exist in the scene; nil = the argument has no names.
 	Names func(arg string, s Scene) (named, known []string)
-	// Unavailable says why the fault cannot be injected in a scene; empty or nil = it can.
+	// Unavailable returns the reason why the fault cannot be injected in a scene; empty or nil = it can.
 	Unavailable func(Scene) string
-	// UnavailableAttached says the same for servers that the suite did not start, with the fault's argument.
+	// UnavailableAttached returns the same for servers that the suite did not start; it also depends on the argument.
 	UnavailableAttached func(arg string) string
-	// Sends lists the names of the commands that disturb other users of attached servers, see topologies.Destructive.
+	// Sends lists the keys of topologies.Destructive for the commands that the fault sends.
 	Sends []string
-	// Effect says whom the fault affects and how. Checkers know nothing else about a fault.
+	// Effect returns who is affected and how. Checkers know nothing else about a fault.
 	Effect func(Scene) history.Effect
-	// lasts is the length of the fault, in leases and additional time, if the plan does not say when to heal it.
+	// lasts is the length of the fault if the plan does not say when to heal it.
 	lasts length
-	// breaks says which assumption the fault violates, so that a correct lock may fail; nil = see Effect.
+	// breaks returns the assumption that the fault violates, so that a correct lock may fail; nil = derived from
+	// Effect.
 	breaks func(Scene) string
-	// targets lists the arguments that name a target, for a menu; nil = the fault chooses its target itself.
+	// targets lists the arguments that name a target, for a menu; nil = the fault itself chooses its target.
 	targets func(*topologies.Topology) []string
 	Inject  injection
 }
 
-// Message says what happens to a single command of a program, or to its reply.
+// Message is what happens to one command of a program, or to its reply.
 type Message struct {
-	Refuse string        // the command is not executed; its reply is this error
-	Delay  time.Duration // the reply arrives later by this
+	Refuse string        // the command is not executed; this is the error reply
+	Delay  time.Duration // the reply arrives this much later
 	Cut    bool          // the reply is dropped and the connection is closed
 	Drop   bool          // the reply is dropped and the connection stays open, so the client waits
 }
 
-// Heal ends a fault. Afterwards the servers may need some time to become healthy.
+// Heal ends a fault. The servers may need time to become healthy afterwards.
 type Heal func(context.Context) error
 
-// Needs lists the options with which a topology must be started for a fault.
+// Needs are the options with which a topology must be started for a fault.
 type Needs struct {
 	Links     bool // a proxy in front of every node
-	Clock     bool // a clock for every node that can be set
+	Clock     bool // a settable clock for every node
 	Power     bool // an append-only file, and a simulated power supply
 	Processes bool // workers in separate processes
 }
 
-// Or returns the needs of two faults together.
 func (n Needs) Or(o Needs) Needs {
 	return Needs{n.Links || o.Links, n.Clock || o.Clock, n.Power || o.Power, n.Processes || o.Processes}
 }
 
-// Scene describes the deployment, the lock and the load of a run, for the question which faults are possible there.
+// Scene describes the deployment, the lock and the load of a run. It decides which faults are possible.
 type Scene struct {
 	Source       Source
 	Topology     string
 	Sites        int
-	Nodes        int      // that hold data
+	Nodes        int      // number of nodes that hold data
 	Names        []string // names of all nodes; nil = not known yet
 	TTL          time.Duration
 	Recovery     time.Duration // see topologies.Spec
 	Can          topologies.Can
-	Keeps        bool // servers keep acknowledged writes when they are killed, so held locks survive
+	Keeps        bool // a killed server keeps all acknowledged writes, so held locks survive
 	Session      bool // the server releases a lock when its client's connection or session ends
 	Claims       history.Claims
-	Waits        bool // Acquire waits in the library: no worker is refused before its patience ends
-	Outlives     bool // a lock stays held when its worker ends, until the worker's process ends
-	Program      bool // the lock runs in a program of its own (a driver)
+	Waits        bool // Acquire waits in the library, so no worker is refused before its patience ends
+	Outlives     bool // a lock stays held when its worker dies, until the worker's process ends
+	Program      bool // the lock runs in an external program (a driver)
 	Clocked      bool // the wall clock of the lock's program can be set
 	Shared       bool // all workers of a process share one lock object
 	Processes    int
 	Agents       int           // number of other machines with workers; 0 = all workers are on this machine
 	AllowLost    bool          // the run goes on if an agent is lost
-	Silence      time.Duration // an agent is considered lost after this time without a message
+	Silence      time.Duration // an agent counts as lost after this time without a message
 	Programs     int           // number of programs under test that the suite has started
-	HeedDeadline bool          // a holder whose deadline has passed does not store
+	HeedDeadline bool          // a holder does not store after its deadline
 }
 
-// redundant tells whether there are replicas that can replace a primary.
+// redundant tells whether a replica can replace a primary.
 func (s Scene) redundant() bool { return s.Sites == 1 && s.Nodes > 1 }
 
-// quorum is the number of sites that make a majority.
+// quorum returns the number of sites that make a majority.
 func (s Scene) quorum() int { return s.Sites/2 + 1 }
 
-// Target is the running deployment that a fault is injected into.
+// Target is the running deployment into which a fault is injected.
 type Target struct {
 	Scene    Scene
 	Topology *topologies.Topology
 	Workers  Workers
-	Arg      string // the argument: the text after the fault's name and a colon
+	Arg      string // argument of the fault
 	Rand     *rand.Rand
 	TTL      time.Duration
 	Keys     int
 	LockKey  func(key int32) string
 	Caught   *Caught // the worker that has reached the point at which the fault begins; nil if it begins at a time
-	Over     func()  // may be called by the fault when it has had its effect, so that it is healed early
+	Over     func()  // the fault may call this after its effect, to be healed early
 }
 
-// Workers lets faults stop and find workers.
 type Workers interface {
-	// Catch stops the next worker that reaches a point of its visit with the given key, or any key if it is negative.
+	// Catch stops the next worker that reaches a point of its visit with this key; a negative key means any key.
 	Catch(ctx context.Context, point string, key int32) (*Caught, error)
-	// Process returns a worker's process; an error if that is the suite's own.
+	// Process returns the process of a worker. It returns an error if that is the suite's own process.
 	Process(worker int32) (Process, error)
-	// Agent returns the agent that a worker runs on; an error if it runs on the suite's machine.
+	// Agent returns the agent of a worker. It returns an error if the worker runs on the suite's machine.
 	Agent(worker int32) (Agent, error)
 }
 
-// Caught is a worker that was stopped at a point of its visit. It waits until it is released or killed.
+// Caught is a worker that is stopped at a point of its visit, until Go or Die is called.
 type Caught struct {
 	Worker, Key int32
-	At          string // the point
+	At          string // name of the point
 	Go, Die     func()
 }
 
-// where describes the point at which the worker was stopped.
+// where describes the point at which the worker is stopped.
 func (c *Caught) where() string {
 	return map[string]string{Refused: "when it had just been refused",
 		Granted: "when it had just been granted the lock",
@@ -159,10 +158,9 @@ type Process interface {
 	Stop() error
 	Continue() error
 	Kill() error
-	Source() int // Source is the number of its clients, for links.ClientParty.
+	Source() int // number of its clients, for links.ClientParty
 }
 
-// Find returns the fault with that name.
 func Find(name string) (Fault, bool) {
 	for _, f := range All {
 		if f.Name == name {
@@ -172,16 +170,16 @@ func Find(name string) (Fault, bool) {
 	return Fault{}, false
 }
 
-// catchTimeout is how long a fault waits for a worker to reach a point.
+// catchTimeout is the longest time for which a fault waits for a worker to reach a point.
 const catchTimeout = 10 * time.Second
 
 // ErrNobody means that no worker reached the point in time.
 var ErrNobody = errors.New("no worker came by")
 
-// injection injects a fault. It returns a description and the Heal, which is nil if there is nothing to heal.
+// injection injects a fault. It returns a description and the Heal; nil = nothing to heal.
 type injection = func(context.Context, *Target) (what string, heal Heal, err error)
 
-// holder returns a worker that holds a lock: the one at which the fault was triggered, or the next one that reaches the
+// holder returns a worker that holds a lock: the one at which the fault begins, or else the next that reaches the
 // point.
 func (t *Target) holder(ctx context.Context, point string) (*Caught, error) {
 	if t.Caught != nil {
@@ -192,7 +190,7 @@ func (t *Target) holder(ctx context.Context, point string) (*Caught, error) {
 	return t.Workers.Catch(ctx, point, -1)
 }
 
-// holding makes an injection that stops a worker at a point, calls inject, and then lets the worker go on.
+// holding makes an injection that stops a worker at a point, calls inject, and lets the worker go on.
 func holding(point string, inject func(context.Context, *Target, *Caught) (string, Heal, error)) injection {
 	return func(ctx context.Context, t *Target) (string, Heal, error) {
 		caught, err := t.holder(ctx, point)
@@ -227,14 +225,14 @@ func onLinks(n *links.Network, r links.Rule, what string) (string, Heal, error) 
 	}
 	return what, func(ctx context.Context) error {
 		undo()
-		if r.Effect == links.Delay { // when the rule ends, the delayed messages must still arrive
+		if r.Effect == links.Delay { // the delayed messages must still arrive
 			sleep(ctx, r.Latency+r.Jitter)
 		}
 		return nil
 	}, nil
 }
 
-// primary returns the node that serves a page's lock at this moment. If there are several sites, it chooses one.
+// primary returns the node that serves a page's lock now. If there are several sites, it chooses one at random.
 func (t *Target) primary(ctx context.Context) (site *topologies.Site, primary *topologies.Node, key int32, err error) {
 	site = t.Topology.Sites[t.Rand.IntN(len(t.Topology.Sites))]
 	if t.Caught != nil {
@@ -259,17 +257,17 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// actTimeout limits the time of one action of a fault on a server.
+// actTimeout is the time limit for one action of a fault on a server.
 const actTimeout = 20 * time.Second
 
-// act performs an action that the end of the run must not interrupt half-way.
+// act performs an action that the end of the run must not interrupt.
 func act(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
 	defer cancel()
 	return do(ctx)
 }
 
-// poll calls look every few milliseconds until it returns true. It returns false if ctx ended first.
+// poll calls look every 2 ms until it returns true. It returns false if ctx ended first.
 func poll(ctx context.Context, look func() bool) bool {
 	for !look() {
 		if !sleep(ctx, 2*time.Millisecond) {
@@ -279,7 +277,7 @@ func poll(ctx context.Context, look func() bool) bool {
 	return true
 }
 
-// restart returns the Heal of a node that was killed.
+// restart returns the Heal for a killed node.
 func restart(n *topologies.Node) Heal {
 	return func(ctx context.Context) error {
 		if n.State() != topologies.Down {
@@ -289,7 +287,7 @@ func restart(n *topologies.Node) Heal {
 	}
 }
 
-// resume returns the Heal of a node that was paused.
+// resume returns the Heal for a paused node.
 func resume(n *topologies.Node) Heal {
 	return func(context.Context) error { return n.Resume() }
 }
@@ -303,7 +301,7 @@ const (
 	slowHolder  = "the holder is done before its lease ends"
 )
 
-// Breaks says which assumption the fault violates in a scene; empty if a correct lock must survive it.
+// Breaks returns the assumption that the fault violates in a scene; empty if a correct lock must survive the fault.
 func (f Fault) Breaks(s Scene) string {
 	if f.breaks != nil {
 		return f.breaks(s)
@@ -326,8 +324,8 @@ func always(e history.Effect) func(Scene) history.Effect {
 
 func hits(parties ...history.Party) history.Effect { return history.Effect{Hits: parties} }
 
-// hang is the effect of one server that does not answer for a short time, so that no replica replaces it. If sites are
-// independent, the other sites are not affected.
+// hang is the effect of one server that does not answer for a short time, so that no replica replaces it. Other
+// independent sites are not affected.
 func hang(s Scene) history.Effect {
 	return history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: s.Sites > 2}
 }
@@ -341,17 +339,16 @@ func outage(s Scene) history.Effect {
 	return e
 }
 
-// death is the effect of a server that loses its keys, whether it restarts soon or late.
+// death is the effect of a killed server, which loses its keys.
 func death(s Scene) history.Effect {
 	e := outage(s)
 	if !s.redundant() && !s.Keeps {
-		// the site has lost its keys, so a lock that was held on a bare majority of sites is lost
+		// a lock that was held on a bare majority of sites is lost with the keys of this site
 		e.Loses, e.Spares = history.LosesKeys, false
 	}
 	return e
 }
 
-// keysLost is the effect of a server that loses its keys.
 func keysLost(blocks bool) func(Scene) history.Effect {
 	return always(history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: blocks})
 }
@@ -373,7 +370,7 @@ func ownMemory(string) string {
 	return "uses up the memory of the server, which belongs to others"
 }
 
-// When makes a function that returns the reason in scenes for which the condition holds, else an empty text.
+// When makes a function that returns the reason in scenes for which the condition holds, and an empty text in others.
 func When(holds func(Scene) bool, reason string) func(Scene) string {
 	return func(s Scene) string {
 		if holds(s) {
@@ -386,7 +383,7 @@ func When(holds func(Scene) bool, reason string) func(Scene) string {
 var (
 	needsReplicas = When(func(s Scene) bool { return !s.redundant() },
 		"needs replicas: topology replica, sentinel or cluster")
-	// After a manual failover, only the suite's own clients know the new primary.
+	// Only the suite's own clients know the new primary after a manual failover.
 	needsHeirs = func(s Scene) string {
 		if s.Program && !s.Can.Find && s.redundant() {
 			return "a program is not told which replica an operator has promoted: topology sentinel or cluster"
@@ -394,6 +391,6 @@ var (
 		return needsReplicas(s)
 	}
 	needsQuorum = When(func(s Scene) bool { return s.Sites < 3 }, "needs independent sites: topology redlock")
-	// In front of attached servers, proxies carry only the traffic of clients.
+	// Attached servers have proxies for the traffic of clients only.
 	needsNodes = When(func(s Scene) bool { return s.Nodes < 2 && s.Can.Own }, "needs more than one node")
 )

@@ -42,8 +42,8 @@ var killNode = Fault{
 	},
 }
 
-// StartNode is the fault that starts a node which is down, at the user's request. It is recorded like a fault because
-// it is not in the plan.
+// StartNode returns a fault that starts a node that is down, at the user's request. It is recorded like a fault,
+// because the plan does not have it.
 func StartNode(n *topologies.Node) Fault {
 	return Fault{Name: "start-node", Effect: always(hits(history.Servers)),
 		Inject: func(ctx context.Context, _ *Target) (string, Heal, error) {

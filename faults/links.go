@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	lostReplies = 100 // number of dropped replies: most are refusals, so some grants and releases must be among them
+	lostReplies = 100 // number of dropped replies; most are refusals, and some are of grants and releases
 	lateBy      = 20 * time.Millisecond
 	messageLate = 50 * time.Millisecond
-	lateOneIn   = 12 // delay only one message in this many, so that visits go on
+	lateOneIn   = 12 // one message in this many is delayed, so that visits go on
 )
 
 var dropReply = Fault{
@@ -24,7 +24,7 @@ var dropReply = Fault{
 	Sources: []Source{OfWorkers, OnWire},
 	Message: func(string) Message { return Message{Drop: true} },
 	Needs:   Needs{Links: true},
-	// The client's connection breaks as well, so a client that retries does so at once.
+	// The client's connection breaks too, so a client that retries does so without delay.
 	Effect: always(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}),
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		count := t.number(lostReplies)
@@ -75,7 +75,7 @@ var lateCommand = Fault{
 	},
 }
 
-// abandonedPace is the minimum time between two delayed commands of the same kind.
+// abandonedPace is the shortest time between two delayed commands of the same kind.
 const abandonedPace = 100 * time.Millisecond
 
 var abandonCommand = Fault{
@@ -83,11 +83,11 @@ var abandonCommand = Fault{
 	Doc: "now and then a command of each kind that clients send, a grant's, an extension's, a release's, arrives " +
 		"more than a lease after its client has given the call up and closed the connection",
 	Needs: Needs{Links: true},
-	// The client has closed the connection without a reply, and may retry at once.
+	// The client has closed the connection without a reply, and may retry without delay.
 	Effect: always(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}),
 	breaks: lateHolder,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
-		// the delay is so long that by then another worker, or the same one, holds the lock again
+		// by then, another worker, or the same one again, holds the lock
 		late := stallLasts.of(t.TTL)
 		return t.link(links.Rule{
 			From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, OneWay: true,
@@ -105,7 +105,7 @@ var cutConnection = Fault{
 	Message: func(string) Message { return Message{Cut: true} },
 }
 
-// refusals maps an argument of the fault to the error reply that servers give when they refuse writes.
+// refusals maps an argument of the fault to the error reply with which servers refuse writes.
 var refusals = map[string]string{
 	"OOM":      "OOM command not allowed when used memory > 'maxmemory'.",
 	"LOADING":  "LOADING Redis is loading the dataset in memory",

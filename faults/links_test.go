@@ -10,8 +10,8 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// TestWhatBreaksConnectionsBlocks: who has no answer for that asks again at once, and judges have to know. What is only
-// late is waited for.
+// TestWhatBreaksConnectionsBlocks: a client without a reply may retry without delay, and judges must know this. A
+// late reply is waited for.
 func TestWhatBreaksConnectionsBlocks(t *testing.T) {
 	for _, f := range All {
 		e, late := f.Effect(Scene{}), f.Name == delay.Name || f.Name == lateCommand.Name
@@ -21,8 +21,8 @@ func TestWhatBreaksConnectionsBlocks(t *testing.T) {
 	}
 }
 
-// TestADelayIsHealedWhenAllHasArrived: its rule ends at once, and the heal when the last of what was under way can have
-// come. Other rules hold nothing under way, and a heal that is called off does not wait.
+// TestADelayIsHealedWhenAllHasArrived: the rule ends immediately, and the heal returns when the last delayed message
+// can have arrived. Other rules delay nothing, and a heal that is cancelled does not wait.
 func TestADelayIsHealedWhenAllHasArrived(t *testing.T) {
 	const latency, jitter = 20 * time.Millisecond, 300 * time.Millisecond
 	for name, tt := range map[string]struct {

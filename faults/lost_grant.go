@@ -44,7 +44,8 @@ func loseGrant(ctx context.Context, t *Target) (what string, heal Heal, err erro
 			"then %s was killed and replaced",
 			caught.Worker, primary.Name, primary.Name)
 	}
-	// Bytes that the proxies block must not reach the replicas after the primary's death, so the connections are reset.
+	// Reset drops the bytes that the proxies block. Otherwise they would reach the replicas after the primary's
+	// death.
 	reset, err := t.Topology.Network().Apply(between(primary, replicas, links.Reset))
 	if err == nil {
 		err = primary.Kill()
@@ -66,7 +67,7 @@ func loseGrant(ctx context.Context, t *Target) (what string, heal Heal, err erro
 	return what, restart(primary), nil
 }
 
-// between is a rule for the traffic between one node and some others.
+// between returns a rule for the traffic between one node and the others.
 func between(one *topologies.Node, others []*topologies.Node, effect links.Effect) links.Rule {
 	r := links.Rule{From: []links.Party{links.Party(one.Name)}, Effect: effect}
 	for _, n := range others {
@@ -75,15 +76,15 @@ func between(one *topologies.Node, others []*topologies.Node, effect links.Effec
 	return r
 }
 
-// unreplicated cuts the replicas off while the lock is free there, and then stops a worker that was granted the lock by
-// the primary alone. If a replica still knows an earlier grant, it would keep that, since the release cannot reach it:
-// then this tries again. It returns nil if the lock grants nothing that replicas do not know.
+// unreplicated cuts the replicas off while the lock is free there, and then stops a worker to which the primary alone
+// has granted the lock. If a replica knows an earlier grant, it tries again: the release cannot reach that replica.
+// It returns a nil Caught if the lock makes no grant without its replicas.
 func unreplicated(ctx context.Context, t *Target, site *topologies.Site, primary *topologies.Node,
 	replicas []*topologies.Node, name string) (*Caught, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, catchTimeout)
 	defer cancel()
 	for {
-		// when this time ends, another holder of the lock may still be in its visit
+		// after this time, an earlier holder may still be in its visit
 		free, cancel := context.WithTimeout(ctx, t.TTL/10)
 		poll(free, func() bool { return content(free, primary, name) == "" })
 		cancel()
@@ -115,14 +116,14 @@ func unreplicated(ctx context.Context, t *Target, site *topologies.Site, primary
 	}
 }
 
-// refusing is how long a primary must have granted nothing until a refusal is taken as a sign that the lock waits for
-// its replicas.
+// refusing limits the time without a grant after which refusals are examined: the lock may be waiting for its
+// replicas.
 const refusing = catchTimeout / 4
 
-// grantedOrRefused stops the next worker that the primary grants the lock. It returns nil if none was granted it for a
-// while and a worker is refused although no other holds the lock: the key is missing, or its value has changed since an
-// earlier refusal. The function look returns the value of a page's key on the primary, and whether the page is served
-// there.
+// grantedOrRefused stops the next worker to which the primary grants the lock. It returns nil if there was no grant
+// for a while and a worker was refused although nobody holds the lock. Nobody holds it if its key is missing, or if
+// the key's value has changed since an earlier refusal. The function look returns the value of a page's key on the
+// primary, and whether this primary serves the page.
 func (t *Target) grantedOrRefused(ctx context.Context, look func(page int32) (held string, here bool)) (*Caught,
 	error) {
 	holders := map[int32]string{} // page -> value of its key when a worker was refused
@@ -139,7 +140,7 @@ func (t *Target) grantedOrRefused(ctx context.Context, look func(page int32) (he
 			if caught.Go(); here && (held == "" || refused && held != before) {
 				return nil, nil
 			}
-			holders[caught.Key] = held // perhaps another worker holds it, for a long time
+			holders[caught.Key] = held // another worker may hold it, for a long time
 			point, since, window = Granted, time.Now(), min(t.TTL, refusing)/10
 		case err == nil:
 			if _, here := look(caught.Key); here {
@@ -156,7 +157,7 @@ func (t *Target) grantedOrRefused(ctx context.Context, look func(page int32) (he
 	}
 }
 
-// serves tells whether the given primary serves a page's lock.
+// serves tells whether this primary serves a page's lock.
 func (t *Target) serves(ctx context.Context, site *topologies.Site, primary *topologies.Node, key int32) bool {
 	if !site.Cluster {
 		return true

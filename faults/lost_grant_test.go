@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// passing are workers that come by a point after some time; what has no entry, no worker comes by.
+// passing is a set of workers that reach a point after some time. No worker reaches a point without an entry.
 type passing struct {
 	after map[string]time.Duration
-	err   error // of points without an entry; nil = it is waited for them
+	err   error // for points without an entry; nil = the wait goes on
 	begun time.Time
 }
 
@@ -32,13 +32,13 @@ func (p *passing) Catch(ctx context.Context, point string, _ int32) (*Caught, er
 func (*passing) Process(int32) (Process, error) { return nil, errNoNode }
 func (*passing) Agent(int32) (Agent, error)     { return Agent{}, errNoNode }
 
-// TestALockThatRefusesWithoutReplicas is told from one that grants late, from one that no worker asks for, and from a
-// holder who stays.
+// TestALockThatRefusesWithoutReplicas distinguishes such a lock from a lock that grants late, from a lock that nobody
+// requests, and from a holder that stays.
 func TestALockThatRefusesWithoutReplicas(t *testing.T) {
 	for name, c := range map[string]struct {
 		workers       passing
 		caught, fails bool
-		held          []string // by the page, each time that is looked at; the last one stays
+		held          []string // by page: its value at each look; the last value stays
 	}{
 		"granted": {
 			passing{after: map[string]time.Duration{Granted: 0, Refused: 0}}, true, false, nil,

@@ -13,39 +13,38 @@ import (
 // Source is the kind of load that a fault disturbs.
 type Source int
 
-// The sources.
 const (
 	OfWorkers Source = iota // the suite's workers, which use a lock
 	OfService               // a service under test, which does its own locking
-	OnWire                  // a program under test whose traffic to the servers is read by a proxy
+	OnWire                  // a program under test; a proxy reads its traffic to the servers
 )
 
-// Fits tells whether a fault can disturb that kind of load.
+// Fits tells whether a fault can disturb this kind of load.
 func (f Fault) Fits(s Source) bool {
 	switch n := f.Needs; {
 	case f.Sources != nil:
 		return slices.Contains(f.Sources, s)
-	case s == OnWire: // of the program's clients nothing can be broken except messages
+	case s == OnWire: // of a program's clients, a fault can disturb messages only
 		return !n.Processes && !n.Clock && !n.Power &&
 			slices.Contains(f.Effect(Scene{Sites: 1, Nodes: 4}).Hits, history.Servers)
 	}
 	return s == OfWorkers
 }
 
-// Fitting lists the names of the faults that can disturb that kind of load.
+// Fitting lists the names of the faults that can disturb this kind of load.
 func Fitting(s Source) []string {
 	return namesOf(slices.DeleteFunc(slices.Clone(All), func(f Fault) bool { return !f.Fits(s) }))
 }
 
 // Points at which a fault can begin: a point in a worker's visit, or a reply to a command of a program.
 const (
-	Refused  = "refused"  // after a refused try, before the next one
-	Granted  = "granted"  // after a grant; a worker knows of it, a program does not yet
+	Refused  = "refused"  // after a refused try, before the next try
+	Granted  = "granted"  // after a grant; a worker has learned of it, a program has not
 	Loaded   = "loaded"   // between load and store of the counter
-	Between  = "between"  // between the two commands of a broken lock that should be one
-	Extended = "extended" // a lease was extended
-	Released = "released" // the lock was given back
-	Read     = "read"     // the lock's key was read
+	Between  = "between"  // between two commands of a broken lock; a correct lock would send them as one
+	Extended = "extended" // after a lease was extended
+	Released = "released" // after the lock was released
+	Read     = "read"     // after the lock's key was read
 )
 
 // Points lists the points of a worker's visit.
@@ -54,7 +53,6 @@ var Points = []string{Refused, Granted, Loaded, Between}
 // Commands lists the points of a program: replies to its commands on the lock's key.
 var Commands = []string{Granted, Refused, Extended, Released, Read}
 
-// points lists the points that a kind of load has.
 func (s Source) points() []string {
 	if s == OnWire {
 		return Commands
@@ -62,11 +60,11 @@ func (s Source) points() []string {
 	return Points
 }
 
-// Moment says at which occurrence of a point a fault begins: at the n-th, or at every n-th.
+// Moment is the occurrence of a point at which a fault begins: the n-th one, or every n-th.
 type Moment struct {
 	Point string // name of the point; empty = the fault begins at a time
-	Nth   int    // number of the occurrence, from 1; 0 = not a single one
-	Each  int    // 0 = once
+	Nth   int    // number of the occurrence, from 1; 0 with Each 0 = the first
+	Each  int    // the fault begins at every occurrence with a multiple of this number; 0 = once
 }
 
 // Hit tells whether a fault with this Moment begins at the n-th occurrence of the point.
@@ -74,7 +72,7 @@ func (m Moment) Hit(n int) bool {
 	return m.Each > 0 && n%m.Each == 0 || m.Each == 0 && n == max(m.Nth, 1)
 }
 
-// String returns the Moment as on the command line, where it stands after the @.
+// String returns the Moment as it stands after the @ on the command line.
 func (m Moment) String() string {
 	switch {
 	case m.Each > 0:
@@ -85,8 +83,8 @@ func (m Moment) String() string {
 	return m.Point
 }
 
-// moment parses texts such as granted, granted:5 or granted/10. If the text does not begin with a point of that kind of
-// load, ok is false.
+// moment parses texts such as granted, granted:5 or granted/10. The result ok is false if the text does not begin
+// with a point of this kind of load.
 func (s Source) moment(text string) (m Moment, ok bool, mistake string) {
 	at := strings.IndexAny(text, ":/")
 	if m.Point = text; at >= 0 {
@@ -108,7 +106,7 @@ func (s Source) moment(text string) (m Moment, ok bool, mistake string) {
 	return m, true, ""
 }
 
-// onWire returns an error message if a step does not fit a program under test.
+// onWire returns an error message if a step does not fit a program under test; empty if it fits.
 func (s *Step) onWire(duration time.Duration) string {
 	switch {
 	case s.Point == "" && (s.Fault.Message != nil || s.From < 0 && duration == 0):
@@ -120,13 +118,13 @@ func (s *Step) onWire(duration time.Duration) string {
 	return ""
 }
 
-// Hit tells whether the step begins at the n-th occurrence of its point, from 1. A delay without a number begins at
-// each.
+// Hit tells whether the step begins at the n-th occurrence of its point, from 1. A delayed reply without a number
+// begins at every occurrence.
 func (s Step) Hit(n int) bool {
 	return s.Moment.Hit(n) || s.Nth+s.Each == 0 && s.Fault.Message != nil && s.Fault.Message(s.Arg).Delay > 0
 }
 
-// names lists what a plan of faults may name for that kind of load.
+// names lists the words that a plan of faults may contain for this kind of load.
 func (s Source) names() []string {
 	if s == OfWorkers {
 		return append(Names(), Auto, None)
@@ -134,7 +132,7 @@ func (s Source) names() []string {
 	return append(Fitting(s), None)
 }
 
-// unsaid is the length of a fault that begins at a program's command, if the plan does not give one.
+// unsaid is the length of a fault that begins at a program's command and has no given length.
 const unsaid = 2 * time.Second
 
 // Force returns the length of a fault that begins at a program's command.
@@ -148,7 +146,7 @@ func (s Step) Force() time.Duration {
 	return unsaid
 }
 
-// misfit says why a fault does not fit the load; empty if it does.
+// misfit returns the reason why a fault does not fit the load; empty if it fits.
 func (f Fault) misfit(s Scene) string {
 	programs := f.Fits(OfService)
 	switch {

@@ -8,13 +8,13 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestMoments: a fault begins at the n-th time of a point, at every n-th, or at the first; and what a source does not
-// have is a mistake that names what it has.
+// TestMoments: a fault begins at the n-th occurrence of a point, at every n-th, or at the first. If a source does not
+// have the point, the mistake names the source's points.
 func TestMoments(t *testing.T) {
 	own := topologies.Can{Own: true}
 	for item, want := range map[string]struct {
 		source   Source
-		hits     string // of the first six times
+		hits     string // at the first six occurrences
 		force    time.Duration
 		mistaken string
 	}{
@@ -68,8 +68,8 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// TestFaultsOfServersOfOthers: beside a program, only messages and the program are broken where the servers are
-// others'.
+// TestFaultsOfServersOfOthers: with attached servers and a program under test, a fault can disturb only messages and
+// the program.
 func TestFaultsOfServersOfOthers(t *testing.T) {
 	s := Scene{Source: OnWire, Topology: "x", Sites: 1, Nodes: 1, Programs: 1}
 	for item, want := range map[string]string{"kill-primary@granted": "only where it is ours", "cut@granted": "",

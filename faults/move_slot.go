@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// movePause is how long clients get ASK redirections before the keys move, and again afterwards.
+// movePause is the time for which clients get ASK before the keys move, and again afterwards.
 const movePause = 150 * time.Millisecond
 
 var moveSlot = Fault{

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestNoWorkerDiesAloneWhoseLibraryGoesOn: its whole process is killed instead, if there is one.
+// TestNoWorkerDiesAloneWhoseLibraryGoesOn: its whole process is killed instead, if it has one.
 func TestNoWorkerDiesAloneWhoseLibraryGoesOn(t *testing.T) {
 	s := single
 	s.Outlives = true

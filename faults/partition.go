@@ -80,7 +80,8 @@ func sets(text string) string {
 	return "two sets, as in n1+clients/n2 or n1>n2"
 }
 
-// clientsOnly says why servers cannot be cut off from each other: only clients are proxied.
+// clientsOnly is the UnavailableAttached of partition: only clients have proxies, so it cannot cut servers from each
+// other.
 func clientsOnly(arg string) string {
 	from, to, both := strings.Cut(arg, "/")
 	if !both {
@@ -105,7 +106,7 @@ func clientsOnly(arg string) string {
 // holderParty in an argument stands for the process of a worker that holds a lock.
 const holderParty = "holder"
 
-// name replaces holderParty by the clients of a worker that was stopped while it holds a lock.
+// name replaces holderParty by the clients of a worker that it stops at the point, as a holder of a lock.
 func (t *Target) name(ctx context.Context, list []links.Party, point string) error {
 	i := slices.Index(list, holderParty)
 	if i < 0 {

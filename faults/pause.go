@@ -40,7 +40,7 @@ var pauseMinority = Fault{
 	},
 }
 
-// all combines several heals into one, which calls them in order.
+// all returns a Heal that calls several Heals in order.
 func all(heals []Heal) Heal {
 	return func(ctx context.Context) error {
 		var errs []error

@@ -17,7 +17,7 @@ var powerLoss = Fault{
 	UnavailableAttached: ownServers,
 	Effect: func(s Scene) history.Effect {
 		e := keysLost(true)(s)
-		if s.Keeps { // each write is synced to the disk before the reply
+		if s.Keeps { // each write is synced to the disk before its reply
 			e.Loses = history.NoLoss
 		}
 		return e

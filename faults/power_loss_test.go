@@ -2,7 +2,7 @@ package faults
 
 import "testing"
 
-// TestAServerThatSyncsEachWriteLosesNothing: a grant that it has forgotten is then no fault's.
+// TestAServerThatSyncsEachWriteLosesNothing: a forgotten grant is then not caused by the fault.
 func TestAServerThatSyncsEachWriteLosesNothing(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		if e := powerLoss.Effect(Scene{Keeps: keeps}); e.BreaksPromises() == keeps {

@@ -13,7 +13,7 @@ import (
 // ofPrograms lists the kinds of load that have programs.
 var ofPrograms = []Source{OfService, OnWire}
 
-// programStops is the effect of a paused program.
+// programStops is the effect of a paused or killed program.
 func programStops(s Scene) history.Effect {
 	if s.Source == OnWire {
 		return history.Effect{Hits: []history.Party{history.Clients}}
@@ -50,7 +50,7 @@ var pauseProgram = Fault{
 	},
 }
 
-// started returns the program numbers that the argument names, and those of all programs that the suite has started.
+// started returns the program number in the argument, and the numbers of all programs that the suite has started.
 func started(arg string, s Scene) (named, known []string) {
 	for i := range s.Programs {
 		known = append(known, strconv.Itoa(i+1))
@@ -58,7 +58,6 @@ func started(arg string, s Scene) (named, known []string) {
 	return []string{arg}, known
 }
 
-// programs lists the numbers of a service's programs.
 func programs(t *topologies.Topology) (numbers []string) {
 	for i := range t.Programs() {
 		numbers = append(numbers, strconv.Itoa(i+1))
@@ -66,8 +65,8 @@ func programs(t *topologies.Topology) (numbers []string) {
 	return numbers
 }
 
-// program breaks the program with the given number (from 1), or a random one. The fault counts as healed when the
-// service answers again.
+// program breaks the program with the number in the argument (from 1), or a random one. Its Heal returns when the
+// program works again.
 func (t *Target) program(done string, breaks, heals func(*topologies.Program) error) (string, Heal, error) {
 	all := t.Topology.Programs()
 	n := t.number(1 + t.Rand.IntN(len(all)))

@@ -9,10 +9,10 @@ import (
 	"hammerlock/topologies"
 )
 
-// outOfMemory is the error of a server that has reached its maxmemory.
+// outOfMemory begins the error reply of a server that has reached its maxmemory.
 const outOfMemory = "OOM"
 
-// moreReplicas is a number of replicas that no primary has. As min-replicas-to-write it makes a server refuse writes.
+// moreReplicas, as min-replicas-to-write, makes a server refuse writes: no primary has so many replicas.
 const moreReplicas = 1000
 
 var noWrites = Fault{
@@ -37,7 +37,7 @@ var noWrites = Fault{
 	}),
 }
 
-// pausedAtMost bounds the pause of a server if the suite ends before it heals.
+// pausedAtMost limits the pause of a server if the suite ends before it heals.
 const pausedAtMost = 20 * time.Second
 
 var pauseWrites = Fault{
@@ -46,7 +46,7 @@ var pauseWrites = Fault{
 	Doc: "the primary of a page's lock holds all writes back and answers reads (CLIENT PAUSE WRITE); it executes " +
 		"them when it is healed",
 	Sends:  []string{"client-pause"},
-	Effect: outage, // a sentinel's messages are writes, too, and its pings wait behind them
+	Effect: outage, // a sentinel's messages are writes too, and its pings wait behind them
 	Inject: ofPrimary(func(ctx context.Context, _ *Target, primary *topologies.Node) (string, Heal, error) {
 		return primary.Name + " held all writes back", func(ctx context.Context) error {
 			return primary.Do(ctx, "CLIENT", "UNPAUSE").Err()

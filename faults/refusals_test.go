@@ -7,7 +7,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestMemoryRunsOutByPolicy: a policy that keeps what is often asked for does not evict a lock.
+// TestMemoryRunsOutByPolicy: a policy that keeps frequently used keys does not evict a lock.
 func TestMemoryRunsOutByPolicy(t *testing.T) {
 	scene := Scene{Topology: "single", Sites: 1, Nodes: 1, Can: topologies.Spec{}.Can()}
 	for text, right := range map[string]bool{"evict": true, "evict:volatile-ttl": true, "evict:allkeys-random": true,
@@ -18,7 +18,7 @@ func TestMemoryRunsOutByPolicy(t *testing.T) {
 	}
 }
 
-// TestWhatIsOverAtOnceIsNotHealed: a heal of a plan is for what goes on.
+// TestWhatIsOverAtOnceIsNotHealed: the heal in a plan is only for faults that go on.
 func TestWhatIsOverAtOnceIsNotHealed(t *testing.T) {
 	scene := Scene{Topology: "single", Sites: 1, Nodes: 1, Can: topologies.Spec{}.Can()}
 	steps, mistakes := Parse([]string{"script-flush@1s", "no-writes@2s", "heal@3s"}, scene, 5*time.Second, 1)

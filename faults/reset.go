@@ -9,7 +9,7 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// resetFor is how long connections are refused.
+// resetFor is the time for which connections are refused.
 const resetFor = 50 * time.Millisecond
 
 var reset = Fault{

@@ -44,7 +44,7 @@ var restartEmpty = Fault{
 	},
 }
 
-// restartOfQuorum stops a worker that holds its lock on exactly a quorum of sites, and restarts one of these without
+// restartOfQuorum stops a worker whose lock is held by exactly a quorum of sites, and restarts one of these without
 // its keys.
 func restartOfQuorum(ctx context.Context, t *Target) (string, Heal, error) {
 	nodes := t.Topology.Nodes
@@ -76,11 +76,10 @@ func restartOfQuorum(ctx context.Context, t *Target) (string, Heal, error) {
 	return what, nil, nil
 }
 
-// untilTakenLasts is how long untilTaken takes at most.
 var untilTakenLasts = length{leases: 0.85}
 
-// untilTaken waits until another worker has taken the lock on a site and knows it, but not longer than the lease of the
-// stopped worker.
+// untilTaken waits until another worker has taken the lock on a site and knows this. It waits at most 85 % of the
+// lease of the stopped worker.
 func (t *Target) untilTaken(ctx context.Context, site *topologies.Site, key int32) {
 	ctx, cancel := context.WithTimeout(ctx, t.TTL*8/10)
 	defer cancel()
@@ -102,7 +101,7 @@ func (t *Target) owner(ctx context.Context, site *topologies.Site, name string) 
 	return content(ctx, primary, name)
 }
 
-// content returns the value of a key, whatever its type.
+// content returns the value of a key that is a string, or the fields of a hash; empty if there is neither.
 func content(ctx context.Context, n *topologies.Node, name string) string {
 	if n.Do(ctx, "EXISTS", name).Val() == int64(0) {
 		return ""
@@ -116,7 +115,7 @@ func content(ctx context.Context, n *topologies.Node, name string) string {
 	return ""
 }
 
-// lateLasts is how long the fault restart-late leaves a server down: until every lease that it forgot has ended.
+// lateLasts is the time for which restart-late leaves a server down: until every lease that it forgot has ended.
 var lateLasts = length{leases: 1.1}
 
 var restartLate = Fault{
@@ -126,7 +125,7 @@ var restartLate = Fault{
 	Effect: func(s Scene) history.Effect {
 		e := outage(s)
 		if s.Claims.Fences && !s.redundant() && !s.Keeps {
-			// the leases are over by then, but the counter of fencing tokens, which has no lease, is lost as well
+			// the leases have ended, but the counter of fencing tokens, which has no lease, is lost
 			e.Loses, e.Spares = history.LosesKeys, false
 		}
 		return e
@@ -136,8 +135,8 @@ var restartLate = Fault{
 		if err := primary.Kill(); err != nil {
 			return "", nil, err
 		}
-		// The end of the run must not shorten this: a server that is back too early would have forgotten a lease that
-		// is still valid.
+		// The end of the run must not shorten this time: a server that is back too early would have forgotten a valid
+		// lease.
 		sleep(context.WithoutCancel(ctx), lateLasts.of(t.TTL))
 		return fmt.Sprintf("killed %s and restarted it %s later", primary.Name, lateLasts.of(t.TTL)), nil,
 			act(ctx, primary.Start)
@@ -152,7 +151,7 @@ var failoverLate = Fault{
 	Unavailable:         needsHeirs,
 	UnavailableAttached: ownServers,
 	Effect:              outage,
-	// no write came for so long that the replicas have everything
+	// there were no writes for so long that the replicas have everything
 	breaks: func(Scene) string { return "" },
 	lasts:  lateLasts,
 	Inject: func(ctx context.Context, t *Target) (what string, _ Heal, _ error) {

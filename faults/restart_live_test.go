@@ -10,8 +10,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestLiveALateRestartIsNotHurriedByTheEnd lets the run end while the node is down: what comes back before the longest
-// lease is over breaks the promise of right locks, and would be blamed on them.
+// TestLiveALateRestartIsNotHurriedByTheEnd lets the run end while the node is down. A server that returns before the
+// longest lease has ended violates an assumption of correct locks, and they would be blamed.
 func TestLiveALateRestartIsNotHurriedByTheEnd(t *testing.T) {
 	top := testbed.Up(t, "single", topologies.Options{})
 	target := &Target{Scene: single, Topology: top, Rand: rand.New(rand.NewPCG(1, 1)), TTL: 300 * time.Millisecond,
@@ -32,7 +32,7 @@ func TestLiveALateRestartIsNotHurriedByTheEnd(t *testing.T) {
 	}
 }
 
-// TestLiveALogBringsAKilledNodeBack with its data, but for restart-empty, which takes the log as well.
+// TestLiveALogBringsAKilledNodeBack with its data, except after restart-empty, which deletes the log.
 func TestLiveALogBringsAKilledNodeBack(t *testing.T) {
 	top := testbed.Up(t, "single", topologies.Options{Durable: topologies.SyncAlways})
 	n := top.Nodes[0]

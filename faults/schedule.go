@@ -13,21 +13,20 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Arguments of --fault that are not names of faults: no fault, and all faults that a correct lock survives.
+// None and Auto are not names of faults: no fault, and all faults that a correct lock survives.
 const (
 	None = "none"
 	Auto = "auto"
 )
 
-// Step is one fault in the plan of a run.
 type Step struct {
 	Fault Fault
 	Arg   string
-	From  time.Duration // time since the run's start; with a Point, the fault waits for that from here on
+	From  time.Duration // time since the run's start; with a Point, the fault waits for the point from then on
 	To    time.Duration // time at which the fault is healed; 0 = it ends by itself, or with the run
-	Lasts time.Duration // how long the fault lasts after it begins; 0 = not given
+	Lasts time.Duration // how long the fault lasts; 0 = not given
 	Moment
-	Alone bool // the time was drawn at random, so the step waits for earlier steps to end
+	Alone bool // the time was drawn at random, so the step waits until earlier steps have ended
 }
 
 // Stretched returns the step with all its times multiplied by a number.
@@ -66,12 +65,12 @@ func (s Step) at() string {
 func (s Step) String() string { return s.name() + s.at() }
 
 // Parse reads a list of faults, such as kill-primary@2s,heal@5s or lost-grant,delay. An item is a name, an optional
-// argument after a colon, and an optional time or point after an @; heal@TIME heals the faults before it. Items without
-// a time get times that the seed draws, each in its own part of the run. Parse returns all errors, each with its item.
-// If the Scene has no topology yet, it finds only errors that do not depend on one.
+// argument after a colon, and an optional time or point after an @. The item heal@TIME heals the faults before it.
+// Items without a time get times that the seed draws, each in its own part of the run. Parse returns all errors, each
+// with its item. If the Scene has no topology yet, it finds only errors that do not depend on the topology.
 func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps []Step, mistakes human.Mistakes) {
 	within := period{0, duration}
-	var open []int // indices in steps of those whose time is drawn
+	var open []int // indices in steps of those whose time will be drawn
 	if slices.Equal(items, []string{Auto}) {
 		within, items = amid(s, duration), nil
 		list, _ := auto(s, within.to-within.from, seed)
@@ -116,7 +115,8 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 	return steps, mistakes
 }
 
-// parse reads one item. It sets From to -1 if the time is to be drawn. Without a duration of the run there is no end.
+// parse reads one item. It sets From to -1 if the time will be drawn. A duration of 0 means that the run has no known
+// end.
 func parse(item string, s Scene, duration time.Duration) (step Step, heal bool, mistake string) {
 	name, at, timed := strings.Cut(item, "@")
 	name, arg, _ := strings.Cut(name, ":")
@@ -163,8 +163,8 @@ func (s Source) untimely(at string, duration time.Duration) string {
 	return fmt.Sprintf("@ takes a time from 0s%s, or a point: %s%s", end, strings.Join(s.points(), ", "), hint)
 }
 
-// argument parses the text after the name and a colon: the argument of the fault, or how long it lasts if it begins at
-// a point.
+// argument parses the text after the name and a colon: the argument of the fault, or its duration if it begins at a
+// point.
 func (s *Step) argument(text string) (mistake string) {
 	f := &s.Fault
 	switch lasts, err := time.ParseDuration(text); {
@@ -183,7 +183,7 @@ func (s *Step) argument(text string) (mistake string) {
 
 const processesNeeded = "needs workers in processes of their own: --processes 2 or more"
 
-// unavailable says why a fault is unavailable in a scene; empty if it is available.
+// unavailable returns the reason why a fault is unavailable in a scene; empty if it is available.
 func unavailable(f Fault, arg string, s Scene) string {
 	if why := f.misfit(s); why != "" {
 		return why
@@ -207,7 +207,7 @@ func unavailable(f Fault, arg string, s Scene) string {
 	return ""
 }
 
-// abroad says why a fault is unavailable on attached servers; empty if it is available.
+// abroad returns the reason why a fault is unavailable on attached servers; empty if it is available.
 func (f Fault) abroad(arg string, s Scene) string {
 	if f.UnavailableAttached != nil {
 		if why := f.UnavailableAttached(arg); why != "" {
@@ -223,18 +223,17 @@ func (f Fault) abroad(arg string, s Scene) string {
 	return ""
 }
 
-// period is a part of a run.
 type period struct{ from, to time.Duration }
 
-// amid is the part of a run in which faults may be in force. The run has a part without faults before and after it:
-// only there a lock that does not recover can be told from one that waits.
+// amid returns the part of a run in which faults may be active. The parts before and after it have no faults. Only
+// there can a lock that does not recover be told from a lock that waits.
 func amid(s Scene, duration time.Duration) period {
 	const calm = 2 * time.Second
 	return period{min(calm, duration/6), duration - min(s.TTL+s.Recovery+calm, duration/3)}
 }
 
-// auto lists every fault that a correct lock survives in the scene, or as many of them as there is time for, drawn by
-// the seed.
+// auto lists the faults that a correct lock survives in the scene, as many as there is time for, drawn by the seed.
+// The result late lists the others.
 func auto(s Scene, duration time.Duration, seed uint64) (list, late []Fault) {
 	var all []Fault
 	for _, f := range All {
@@ -261,7 +260,7 @@ func auto(s Scene, duration time.Duration, seed uint64) (list, late []Fault) {
 }
 
 // LeftOut lists, one in each line, the faults that --fault auto leaves out although a correct lock survives them, and
-// why.
+// the reason.
 func LeftOut(s Scene, duration time.Duration, seed uint64) (lines []string) {
 	if why := diesAlone(s); why != "" && crashWorker.Breaks(s) == "" && s.Processes < 2 {
 		lines = append(lines, crashWorker.Name+": "+why)
@@ -285,7 +284,7 @@ func LeftOut(s Scene, duration time.Duration, seed uint64) (lines []string) {
 		strings.Join(left, ", "), enough))
 }
 
-// length is a time: a number of leases, plus a duration.
+// length is a number of leases plus a duration.
 type length struct {
 	leases  float64
 	besides time.Duration
@@ -295,10 +294,10 @@ func (l length) of(ttl time.Duration) time.Duration {
 	return time.Duration(l.leases*float64(ttl)) + l.besides
 }
 
-// latest is a share of the part of the run that a fault gets. It must begin within it.
+// latest is the part of a fault's own period within which the fault must begin.
 const latest = 0.30
 
-// needs is how long a part of the run must be for a fault to begin, to end and to have no effect any more.
+// needs returns how long a fault's own period must be, so that the fault begins, ends and has no effect any more.
 func (f Fault) needs(s Scene) time.Duration {
 	const least = time.Second
 	over := f.lasts.of(s.TTL)
@@ -308,8 +307,8 @@ func (f Fault) needs(s Scene) time.Duration {
 	return max(least, time.Duration(float64(over)/(1-latest)))
 }
 
-// place draws the times of the steps that have none. Each gets a part of the run in proportion to its needs, begins in
-// the first third of it and is healed in the second.
+// place draws the times of the steps that have none. Each step gets a period of the run in proportion to its needs.
+// It begins in the first 30 % of its period and is healed after 40 to 60 %.
 func place(steps []Step, open []int, in Scene, within period, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1<<33))
 	r.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
@@ -326,7 +325,6 @@ func place(steps []Step, open []int, in Scene, within period, seed uint64) {
 	}
 }
 
-// Names lists the names of the faults.
 func Names() []string { return namesOf(All) }
 
 func namesOf(list []Fault) []string { return human.Names(list, func(f Fault) string { return f.Name }) }

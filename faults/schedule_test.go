@@ -72,8 +72,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestSameSeedSamePlan places many faults: the same seed draws the same plan, another seed another one, and no two
-// faults overlap or leave the run.
+// TestSameSeedSamePlan places many faults. The same seed draws the same plan, and another seed another plan. No two
+// faults overlap, and all are within the run.
 func TestSameSeedSamePlan(t *testing.T) {
 	items := []string{"kill-primary", "delay", "flush", "slow-server", "drop-reply"}
 	const run = 10 * time.Second
@@ -95,7 +95,7 @@ func TestSameSeedSamePlan(t *testing.T) {
 	}
 }
 
-// TestAutoIsWhatARightLockSurvives compares the list with what every fault says of itself.
+// TestAutoIsWhatARightLockSurvives compares the list with every fault's own Breaks.
 func TestAutoIsWhatARightLockSurvives(t *testing.T) {
 	for _, s := range []Scene{single, sentinel, redlock} {
 		steps, mistakes := Parse([]string{Auto}, s, time.Minute, 1)
@@ -115,7 +115,8 @@ func TestAutoIsWhatARightLockSurvives(t *testing.T) {
 	}
 }
 
-// TestAutoSparesWhatAFenceNeeds: a server that comes back empty has forgotten no lease, but the last fencing token.
+// TestAutoSparesWhatAFenceNeeds: a server that returns empty has forgotten no valid lease, but the last fencing
+// token.
 func TestAutoSparesWhatAFenceNeeds(t *testing.T) {
 	fenced := single
 	fenced.Claims.Fences = true
@@ -138,7 +139,7 @@ func TestSidesOfAPartition(t *testing.T) {
 	}
 }
 
-// TestAnArgumentThatNamesNothingIsAMistake before anything is started: nodes and programs are known then.
+// TestAnArgumentThatNamesNothingIsAMistake before anything is started: nodes and programs are already known then.
 func TestAnArgumentThatNamesNothingIsAMistake(t *testing.T) {
 	sentinel, _ := topologies.Find("sentinel")
 	on := Scene{Topology: "sentinel", Sites: 1, Nodes: 4, Names: sentinel.NodeNames(),
@@ -147,7 +148,7 @@ func TestAnArgumentThatNamesNothingIsAMistake(t *testing.T) {
 	nodes := "there is n1, n2, n3, n4, s1, s2, s3"
 	for item, c := range map[string]struct {
 		in   Scene
-		want string // empty: it is known
+		want string // empty: the name exists
 	}{
 		"kill-node:n99":                   {on, "kill-node:n99: n99: there is n1, n2, n3, n4, s1, s2, s3"},
 		"kill-node:n5":                    {on, "kill-node:n5: n5: " + nodes},
@@ -166,7 +167,7 @@ func TestAnArgumentThatNamesNothingIsAMistake(t *testing.T) {
 	}
 }
 
-// TestAWrongArgumentIsAMistake before anything is started. Each fault that names an example takes it.
+// TestAWrongArgumentIsAMistake before anything is started. Each fault accepts the example in its own error message.
 func TestAWrongArgumentIsAMistake(t *testing.T) {
 	example := regexp.MustCompile(`\b([a-z-]+:[^ :;,)]+)[:)]`)
 	for _, f := range All {
@@ -191,7 +192,7 @@ func TestAWrongArgumentIsAMistake(t *testing.T) {
 	}
 }
 
-// TestARefusedFaultSaysHowToHaveIt: what must be there from the start is there if the plan names the fault.
+// TestARefusedFaultSaysHowToHaveIt: a plan with the fault starts the topology with the options that the fault needs.
 func TestARefusedFaultSaysHowToHaveIt(t *testing.T) {
 	all := topologies.Options{Links: true, Clock: true, Power: true}
 	needy := 0
@@ -209,7 +210,7 @@ func TestARefusedFaultSaysHowToHaveIt(t *testing.T) {
 	}
 }
 
-// TestEveryFaultSaysWhatItIs: a fault that does not say what it hits may have done anything, and excuses as much.
+// TestEveryFaultSaysWhatItIs: a fault without an effect would excuse everything.
 func TestEveryFaultSaysWhatItIs(t *testing.T) {
 	scenes := []Scene{{Sites: 1, Nodes: 1}, {Sites: 1, Nodes: 3}, {Sites: 1, Nodes: 3, Keeps: true, Session: true},
 		{Sites: 5, Nodes: 5},

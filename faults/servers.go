@@ -11,8 +11,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// policies are those by which a lock is evicted, the first without an argument. Those that count accesses (lfu) keep
-// one that is asked for.
+// policies are the eviction policies that can evict a held lock; the first is the default. Policies that count
+// accesses (lfu) keep a key that is read often.
 var policies = []string{"allkeys-lru", "allkeys-random", "volatile-lru", "volatile-random", "volatile-ttl"}
 
 var evict = Fault{
@@ -48,8 +48,8 @@ var flush = Fault{
 	},
 }
 
-// forget deletes a held lock's key from its site, or from a quorum of sites, and stops the holder until another worker
-// has the lock.
+// forget makes a site, or a quorum of sites, lose a held lock's key, and stops the holder until another worker has
+// the lock.
 func (t *Target) forget(ctx context.Context, text string,
 	lose func(context.Context, *topologies.Node, string) (Heal, error)) (string, Heal, error) {
 	caught, err := t.holder(ctx, Granted)
@@ -83,14 +83,14 @@ func (t *Target) forget(ctx context.Context, text string,
 	return fmt.Sprintf(text, strings.Join(names, "+"), caught.Worker), all(heals), nil
 }
 
-// room is the number of bytes that a server has for further keys before it evicts any.
+// room is the number of bytes that a server can fill with more keys before it evicts.
 const room = 2 << 20
 
-// fillerLasts makes the filling keys volatile, and those that end last.
+// fillerLasts is the TTL of the filling keys: they are volatile, and expire after all locks.
 const fillerLasts = time.Hour
 
-// pushOut fills a server's memory until it evicts the lock's key, which was used less recently than the keys that fill
-// it, and ends before them.
+// pushOut fills a server's memory until it evicts the lock's key. The filling keys were used more recently and expire
+// later.
 func pushOut(ctx context.Context, n *topologies.Node, name, policy string) (Heal, error) {
 	info, err := n.Info(ctx, "memory")
 	if err != nil {
@@ -123,10 +123,10 @@ func pushOut(ctx context.Context, n *topologies.Node, name, policy string) (Heal
 	return heal, nil
 }
 
-// filler is the prefix of keys in the slot of the lock's key.
+// filler returns the prefix of the filling keys, which are in the cluster slot of the lock's key.
 func filler(name string) string { return name + ":filler:" }
 
-// sleepFor is short enough that the server is not declared dead: with the fast timers sentinels and clusters do that
+// sleepFor is so short that the server is not declared dead. With the fast timers, sentinels and clusters do that
 // after 500 ms.
 const sleepFor = 200 * time.Millisecond
 

@@ -13,13 +13,13 @@ import (
 	"hammerlock/topologies"
 )
 
-// Classify decides what an error leaves certain. Failed means that the call certainly had no effect. Anything that is
-// not known to be harmless is Unknown.
+// Classify decides which outcome of a call an error proves. Failed means that the call certainly had no effect. If
+// the error does not prove this, the outcome is Unknown.
 func Classify(err error) (history.Outcome, history.Reason) {
 	switch {
 	case err == nil:
 		return history.OK, history.None
-	case err == ErrBusy, errors.Is(err, ErrBusy): // the most common answer first, without a search
+	case err == ErrBusy, errors.Is(err, ErrBusy): // the most common error, compared without a search
 		return history.Failed, history.Busy
 	case errors.Is(err, ErrMaybeBusy):
 		return history.Unknown, history.Busy
@@ -45,7 +45,7 @@ func Classify(err error) (history.Outcome, history.Reason) {
 	return history.Unknown, silence(err)
 }
 
-// refusals are prefixes of the replies by which a server refuses a command before it executes it.
+// refusals are prefixes of the replies with which a server refuses a command before it executes it.
 var refusals = []string{
 	"READONLY", "CLUSTERDOWN", "NOREPLICAS", "LOADING", "MASTERDOWN", "CROSSSLOT",
 	"OOM", "BUSY", "MISCONF", "NOAUTH", "WRONGPASS", "NOPERM", "EXECABORT",
@@ -53,7 +53,7 @@ var refusals = []string{
 
 func answered(err error) (history.Outcome, history.Reason) {
 	for _, prefix := range []string{"NOSCRIPT", "MOVED", "ASK", "TRYAGAIN"} {
-		if redis.HasErrorPrefix(err, prefix) { // the server works; the client has to do something
+		if redis.HasErrorPrefix(err, prefix) { // the server works; the client must do something first
 			return history.Failed, history.Other
 		}
 	}
@@ -80,8 +80,8 @@ func silence(err error) history.Reason {
 	}
 }
 
-// AfterGrant wraps an error of a lock's second command, so that it is not taken for harmless: the first command had its
-// effect.
+// AfterGrant wraps the error of a lock's second command, so that Classify does not take it for harmless: the first
+// command had an effect.
 func AfterGrant(err error) error {
 	if outcome, _ := Classify(err); outcome == history.Failed {
 		return errAfterGrant{err.Error()}
@@ -89,7 +89,7 @@ func AfterGrant(err error) error {
 	return err
 }
 
-// errAfterGrant hides the error that it describes.
+// errAfterGrant hides the wrapped error from errors.Is.
 type errAfterGrant struct{ text string }
 
 func (e errAfterGrant) Error() string { return "after the grant: " + e.text }

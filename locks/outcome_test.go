@@ -16,7 +16,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// reply is an error that a server answered.
+// reply is an error reply of a server.
 type reply string
 
 func (r reply) Error() string { return string(r) }

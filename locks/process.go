@@ -1,12 +1,13 @@
 package locks
 
-// shared is something that the workers of a process use together.
+// shared is a value that several workers of a process use.
 type shared struct {
 	value interface{ Close() error }
 	users int
 }
 
-// Share returns the value under the key, which the first user opens. Each user calls Drop at the end.
+// Share returns the value under the key. The first caller opens it. Each caller must call Drop when it no longer uses
+// it.
 func Share[T interface{ Close() error }](p *Process, key any, open func() (T, error)) (T, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -25,7 +26,7 @@ func Share[T interface{ Close() error }](p *Process, key any, open func() (T, er
 	return value, nil
 }
 
-// Drop closes the value under the key if this was its last user.
+// Drop closes the value under the key if the caller was its last user.
 func (p *Process) Drop(key any) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

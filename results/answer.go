@@ -9,27 +9,26 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Answer is the row of a topology in the table that make bench prints first.
+// Answer is the row of a topology in the first table of make bench.
 type Answer struct {
-	Run        *Run   // the open loop
-	Crowd      *Run   // measurements of a closed loop; nil = it was not run
-	Safe, Gone string // what happens when a server dies: whether grants survive, and how long the lock is unavailable
+	Run        *Run   // run with an open loop
+	Crowd      *Run   // run with a closed loop; nil = there was none
+	Safe, Gone string // when a server dies: whether grants survive, and how long the lock is unavailable
 }
 
-// answerColumn is a column of that table.
 type answerColumn struct {
 	over, head, layout string
-	name               string // name of the number in the line about differences; empty = it was not measured
+	name               string // name of the number in the line about differences; empty = the column is not measured
 	text               func(*Answer) string
 	number             func(*Answer) float64
-	spread             func(*Answer) [2]float64   // range in which the number varies; nil = it has no noise
-	better             func(a, b [2]float64) bool // compares two ranges that do not overlap
+	spread             func(*Answer) [2]float64   // range in which the number varies; nil = the number has no noise
+	better             func(a, b [2]float64) bool // tells whether range a is better than range b without an overlap
 }
 
 func lower(a, b [2]float64) bool  { return a[1] < b[0] }
 func higher(a, b [2]float64) bool { return a[0] > b[1] }
 
-// numberOf returns a function that reads a latency. An unknown one counts as the worst.
+// numberOf returns a function that reads a latency. An unknown latency counts as the worst.
 func numberOf(name string) func(*Answer) float64 {
 	return func(a *Answer) float64 {
 		if r := metric(name).Of(a.Run); r.Support == Supported {
@@ -39,8 +38,8 @@ func numberOf(name string) func(*Answer) float64 {
 	}
 }
 
-// answerColumns are the columns of the table. The range of a p50 is that of single seconds of the run. A p99 is taken
-// to lie between p90 and the maximum.
+// answerColumns are the columns of the table. The noise of a p50 is the range of its values in single seconds of the
+// run. The noise of a p99 is the range from p90 to the maximum.
 var answerColumns = []answerColumn{
 	{"safe when a", "server dies?", "%-20s", "", func(a *Answer) string { return a.Safe }, nil, nil, nil},
 	{"the lock is", "gone for", "%-16s", "", func(a *Answer) string { return a.Gone }, nil, nil, nil},
@@ -78,8 +77,8 @@ var answerColumns = []answerColumn{
 	}, higher},
 }
 
-// WriteAnswers writes the table, with a row for each topology. "~" marks a number that does not differ from the best
-// one beyond noise.
+// WriteAnswers writes the table, with a row for each topology. The sign ~ marks a number whose difference from the
+// best one may be noise.
 func WriteAnswers(w io.Writer, all []Answer) error {
 	p := &human.Printer{W: w}
 	names, many := map[string]int{}, false
@@ -131,7 +130,7 @@ func whatTells(apart, same []string) string {
 	return "What tells the topologies apart is " + human.List(apart) + ", not " + human.List(same) + "."
 }
 
-// best returns the row with the best number.
+// best returns the index of the row with the best number.
 func (c *answerColumn) best(all []Answer) (best int) {
 	point := func(i int) [2]float64 { n := c.number(&all[i]); return [2]float64{n, n} }
 	for i := range all {
@@ -142,13 +141,13 @@ func (c *answerColumn) best(all []Answer) (best int) {
 	return best
 }
 
-// noise tells whether a number's range overlaps that of the best number.
+// noise tells whether the range of a number overlaps the range of the best number.
 func (c *answerColumn) noise(all []Answer, i int) bool {
 	best := c.best(all)
 	return i != best && !c.better(c.spread(&all[best]), c.spread(&all[i]))
 }
 
-// tells returns whether the column distinguishes any topologies beyond noise.
+// tells returns whether the column shows a difference between topologies that is not noise.
 func (c *answerColumn) tells(all []Answer) bool {
 	for i := range all {
 		if i != c.best(all) && !c.noise(all, i) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAnswers: a number within the noise of the best one has a "~", and a line says which columns tell rows apart.
+// TestAnswers: a number within the noise of the best one has a ~, and a line names the columns that distinguish rows.
 func TestAnswers(t *testing.T) {
 	row := func(topology string, from, to, p50 int64, fewest, most float64) Answer {
 		run := &Run{Topology: topology, Lock: "lease", Swing: Swing{Acquire: [2]int64{from, to}}}
@@ -32,7 +32,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAMissingP99SaysWhy: one line names the runs with too few visits, and how many it takes.
+// TestAMissingP99SaysWhy: one line names the runs with too few visits, and the number that is needed.
 func TestAMissingP99SaysWhy(t *testing.T) {
 	runs := []Run{{Topology: "single", Lock: "lease"}, {Topology: "replica", Lock: "lease"}}
 	p99 := int64(5)

@@ -11,9 +11,9 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Availability lists the outages of a run: times in which workers asked for a lock and none was granted it. A page is
-// available while a worker that lives holds its lock. It is unavailable from the first request that is not served until
-// the next grant. A time shorter than Least is a hand-off, not an outage.
+// Availability lists the outages of a run: times in which workers requested a lock and none got it. A page is
+// available while a living worker holds its lock. It is unavailable from the first request that waits until the next
+// grant. If that is shorter than Least, it is a hand-off and no outage.
 type Availability struct {
 	Least   int64 `json:"least_ns"`
 	Total   int64 `json:"total_ns"` // time in which at least one page was unavailable
@@ -21,40 +21,39 @@ type Availability struct {
 	// Recovery is the longest recovery; null if there was neither an outage nor a fault.
 	Recovery *int64 `json:"recovery_ns"`
 	Count    int64  `json:"count"`
-	// Outages lists the longest outages by their beginning.
+	// Outages lists the longest outages, ordered by their beginning.
 	Outages []Outage `json:"outages"`
 }
 
-// Outage is a time in which at least one page was unavailable without interruption.
+// Outage is a time in which at least one page was unavailable at every moment.
 type Outage struct {
 	From int64 `json:"from_ns"`
 	To   int64 `json:"to_ns"`
 	Open bool  `json:"open,omitempty"` // the measurement ended before the outage did
-	// Fault is the number of the fault that was in force at the beginning: an index in Run.Faults, or beyond its end
-	// for faults that a user injected; null if there was none.
+	// Fault is the number of the fault that was active at the beginning, or null. It is an index in Run.Faults;
+	// faults by users have the numbers after them.
 	Fault *int64 `json:"fault"`
-	// Recovery is the time from the injection of the fault to the end of the outage. Without a fault it begins at the
-	// first request that was not served.
+	// Recovery is the time from the injection of the fault to the end of the outage. Without a fault, it is the time
+	// from the first request that waited.
 	Recovery int64 `json:"recovery_ns"`
-	// Longest is the longest time that a single page was unavailable. The outage is longer if pages became unavailable
-	// one after the other.
+	// Longest is the longest time for which any single page was unavailable. It is shorter than the outage if pages
+	// became unavailable one after another.
 	Longest int64 `json:"longest_page_ns"`
-	Pages   int   `json:"pages"` // that were unavailable
-	// parts of the recovery of that page; they add up to it
+	Pages   int   `json:"pages"` // number of pages that were unavailable
+	// parts of Recovery, to which they add up
 	Parts  []Part           `json:"parts"`
-	Failed map[string]int64 `json:"failed"` // calls that failed meanwhile, by "kind outcome reason"
-	// Resurrected is the number of pages whose lock was released, as the lock acknowledged, and then held again
-	// according to the servers.
+	Failed map[string]int64 `json:"failed"` // number of calls that failed during the outage, by "kind outcome reason"
+	// Resurrected is the number of pages whose lock was released, as the lock acknowledged, and was later held again
+	// on the servers.
 	Resurrected int `json:"resurrected,omitempty"`
 }
 
-// Part is a part of a recovery.
 type Part struct {
 	Name PartName `json:"part"`
 	Took int64    `json:"took_ns"`
 }
 
-// PartName says what a part of a recovery was needed for.
+// PartName says what happened in a part of a recovery.
 type PartName string
 
 // The parts in their order of time.
@@ -62,10 +61,10 @@ const (
 	Down PartName = "down" // until the broken server works again
 	// until sentinels, or the cluster nodes, agree that the primary is down
 	Noticing   PartName = "detection"
-	Electing   PartName = "election"               // from there until another server is primary
-	Replacing  PartName = "detection and election" // both, if the moment of the agreement is unknown
+	Electing   PartName = "election"               // from that agreement until another server is primary
+	Replacing  PartName = "detection and election" // both, if the time of the agreement is unknown
 	Connecting PartName = "reconnecting"           // until the client gets a reply from a server that can grant
-	// LeaseLeft: the servers say that the lock is held, but no worker that lives holds it.
+	// LeaseLeft: the servers say that the lock is held, but no living worker holds it.
 	LeaseLeft   PartName = "a lease not given back"
 	Unexplained PartName = "unserved" // neither a fault nor a role change explains it
 )
@@ -74,15 +73,15 @@ const (
 type RoleChange struct {
 	Node   string `json:"node"`
 	Became Became `json:"became"`
-	After  int64  `json:"after_ns"` // last time at which the change had not been seen
-	By     int64  `json:"by_ns"`    // first time at which it was seen
+	After  int64  `json:"after_ns"` // last time at which the change was not visible yet
+	By     int64  `json:"by_ns"`    // first time at which the change was visible
 	Text   string `json:"text"`
 }
 
 // Became says what a server has become, or what it thinks about another server.
 type Became string
 
-// The kinds of role change. NoticedDown means that a sentinel, or a cluster node, knew that a primary was down.
+// NoticedDown means that a sentinel, or a cluster node, has noticed that a primary is down.
 const (
 	BecamePrimary Became = "primary"
 	BecameReplica Became = "replica"
@@ -91,7 +90,7 @@ const (
 
 func clipped(ns int64) string { return human.Duration(time.Duration(ns)) }
 
-// AvailabilityText describes the outages; empty if there was none.
+// AvailabilityText describes the outages; empty if there is nothing to say.
 func (r *Run) AvailabilityText() string {
 	a := r.Availability
 	if a == nil || a.Count == 0 && len(r.Windows) == 0 {
@@ -111,7 +110,8 @@ func (r *Run) AvailabilityText() string {
 		clipped(a.Longest), all.FailedText())
 }
 
-// RecoveryText describes the longest recovery from a fault and its parts; empty if there was none.
+// RecoveryText describes the longest recovery and its parts; empty if there was none, or if no part has an
+// explanation.
 func (r *Run) RecoveryText() string {
 	o := r.Availability.slowest()
 	if o == nil || o.Fault == nil && o.PartsText() == string(Unexplained)+" "+clipped(o.Recovery) {
@@ -124,7 +124,7 @@ func (r *Run) RecoveryText() string {
 	return text + ": " + o.PartsText()
 }
 
-// RecoveryText describes the recovery, with the names of the run's faults.
+// RecoveryText describes the recovery, with the name of its fault.
 func (o *Outage) RecoveryText(faults []string) string {
 	text := clipped(o.Recovery)
 	if o.Open {
@@ -140,7 +140,7 @@ func (o *Outage) RecoveryText(faults []string) string {
 	return text
 }
 
-// FailedText says which calls failed during the outage.
+// FailedText lists the calls that failed during the outage.
 func (o *Outage) FailedText() string {
 	return human.List(human.Names(slices.Sorted(maps.Keys(o.Failed)), func(what string) string {
 		return human.Count(o.Failed[what]) + " " + what

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// benchmarkFile holds a saved run in the format of Go benchmarks, as benchstat reads it.
+// benchmarkFile has a saved run in the format of Go benchmarks, for benchstat.
 const benchmarkFile = "bench.txt"
 
 // benchmarked lists the metrics of a Go benchmark, with units that benchstat knows.
@@ -27,8 +27,8 @@ var benchmarked = []struct{ metric, unit string }{
 	{"cost.server_cpu", "server-cpu-ns/op"},
 }
 
-// WriteBenchmarks writes runs as results of Go benchmarks (golang.org/design/14313-benchmark-format), each with its
-// configuration.
+// WriteBenchmarks writes runs and their configuration as results of Go benchmarks
+// (golang.org/design/14313-benchmark-format).
 func WriteBenchmarks(w io.Writer, runs []Run) error {
 	b := benchfmt.NewWriter(w)
 	higher := &benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: "jain", Key: "better"},

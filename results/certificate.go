@@ -17,10 +17,10 @@ import (
 	"hammerlock/internal/human"
 )
 
-// CertificateFile has proofs of a saved run's verdicts, which package certify can check without package checker.
+// CertificateFile has proofs of a saved run's verdicts. Package certify can check them without package checker.
 const CertificateFile = "certificate.jsonl"
 
-// JudgeCertified judges a history and writes proofs of the verdicts.
+// JudgeCertified judges a history and writes proofs of its verdicts.
 func JudgeCertified(h *history.History, certificate io.Writer) ([]checker.Verdict, error) {
 	c, err := checker.Prepare(h)
 	if err != nil {
@@ -31,7 +31,7 @@ func JudgeCertified(h *history.History, certificate io.Writer) ([]checker.Verdic
 	return verdicts, errors.Join(err, c.WriteCertificate(certificate, verdicts, contradict))
 }
 
-// contradict asks package certify whether some calls have no order in which they are legal.
+// contradict asks package certify whether no order of these calls is legal.
 func contradict(part *history.History, calls []string) bool {
 	var text bytes.Buffer
 	if history.WriteJSONL(&text, part) != nil {
@@ -41,7 +41,7 @@ func contradict(part *history.History, calls []string) bool {
 	return err == nil && h.Contradict(calls)
 }
 
-// Certify checks the certificate of a history. An error names the line that is wrong.
+// Certify checks the certificate of a history. Its error names the wrong line.
 func Certify(h *history.History, certificate io.Reader) ([]certify.Verdict, error) {
 	lines, in := io.Pipe()
 	go func() { in.CloseWithError(history.WriteJSONL(in, h)) }()
@@ -53,12 +53,12 @@ func Certify(h *history.History, certificate io.Reader) ([]certify.Verdict, erro
 	return read.Check(certificate)
 }
 
-// mostCertified is how many operations a history may have to be certified at the end of a run. For a longer one there
-// is the command verify certify.
+// mostCertified is the largest number of operations of a history that is certified at the end of a run. The command
+// verify certify checks longer ones.
 const mostCertified = 200_000
 
-// judgeFile judges the history in a file, writes the proofs beside it, and returns which verdicts were certified. If
-// the directory is read-only, it writes no proofs.
+// judgeFile judges the history in a file, writes the proofs beside it, and returns a text about the certified
+// verdicts. In a read-only directory it writes no proofs.
 func judgeFile(file string) (verdicts []checker.Verdict, certified string, err error) {
 	h, err := history.Open(file)
 	if err != nil {
@@ -87,7 +87,7 @@ func judgeFile(file string) (verdicts []checker.Verdict, certified string, err e
 	return verdicts, certified, err
 }
 
-// certifiedText says which verdicts are certified, and how many operations the largest proof needs.
+// certifiedText lists the certified verdicts, and the number of operations in the largest proof.
 func certifiedText(all []certify.Verdict, err error) string {
 	if err != nil {
 		return "REFUSED: " + err.Error()

@@ -14,7 +14,7 @@ import (
 	"hammerlock/checker"
 )
 
-// TestJUnitTellsCasesApart reads the file as a CI system does: by names, which must be the same from run to run.
+// TestJUnitTellsCasesApart reads the file as a CI system does: by names, which must be the same in each run.
 func TestJUnitTellsCasesApart(t *testing.T) {
 	j := Judgement{Topology: "single", Lock: "lease", Took: 3 * time.Second, Started: time.Unix(0, 0),
 		Verdicts: []checker.Verdict{
@@ -50,7 +50,7 @@ func TestJUnitTellsCasesApart(t *testing.T) {
 	}
 }
 
-// TestSummaryAndAnnotationsAreLimited fails so much that it would be cut off by whoever shows it.
+// TestSummaryAndAnnotationsAreLimited has more failures than GitHub shows.
 func TestSummaryAndAnnotationsAreLimited(t *testing.T) {
 	var all []Judgement
 	for i := range 3000 {
@@ -72,9 +72,8 @@ func TestSummaryAndAnnotationsAreLimited(t *testing.T) {
 	}
 }
 
-// TestOneMistakeIsOneAnnotation: a mistake that several properties and scenarios show is marked once, and another
-// lock's
-// by itself.
+// TestOneMistakeIsOneAnnotation: a mistake that several properties and scenarios show is marked once. The mistake of
+// another lock has its own mark.
 func TestOneMistakeIsOneAnnotation(t *testing.T) {
 	failing := []checker.Verdict{
 		{Checker: "exclusion", Status: checker.Fail, Cause: "foreign-release", Summary: "two held it",
@@ -101,7 +100,7 @@ func TestOneMistakeIsOneAnnotation(t *testing.T) {
 	}
 }
 
-// TestEveryCauseIsToldInFull: also the third one has its story, and the line that repeats it.
+// TestEveryCauseIsToldInFull: the third cause has its story too, and the command that repeats it.
 func TestEveryCauseIsToldInFull(t *testing.T) {
 	var all []Judgement
 	for _, cause := range []string{"double-grant", "foreign-release", "over-claim", "overrun"} {
@@ -122,7 +121,7 @@ func TestEveryCauseIsToldInFull(t *testing.T) {
 	}
 }
 
-// TestSuitesAreNamedAsTheGuideSays holds docs/ci.md against the file.
+// TestSuitesAreNamedAsTheGuideSays compares docs/ci.md with the file.
 func TestSuitesAreNamedAsTheGuideSays(t *testing.T) {
 	guide, err := os.ReadFile("../docs/ci.md")
 	if err != nil {

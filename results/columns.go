@@ -12,13 +12,13 @@ import (
 
 // Column is a column in the tables of several runs.
 type Column struct {
-	group, head string // heading in the text; group spans this column and the following ones
+	group, head string // headings in the text; group spans this column and the next ones without a group
 	layout      string
-	Page        string // heading in the report; empty = it is not there
+	Page        string // heading in the report; empty = the report does not show the column
 	Text        func(*Run) string
 }
 
-// verdictColumns, latencyColumns and costColumns are three tables, with a row for each run.
+// verdictColumns, latencyColumns and costColumns are three tables with a row for each run.
 var (
 	verdictColumns = []Column{
 		{"", "SAFETY", "%-13s", "", func(r *Run) string {
@@ -69,7 +69,6 @@ var (
 	}
 )
 
-// textOf returns a function that formats a metric.
 func textOf(name string) func(*Run) string { return metric(name).Text }
 
 // PageColumns lists the columns of the report.
@@ -88,10 +87,10 @@ func PageColumns(latencies bool) (all []Column) {
 	return all
 }
 
-// nameColumns is the width of the column with the runs' names. Names are shortened if a table is too wide.
+// nameColumns is the width of the column with the runs' names, unless the table must be split.
 const nameColumns = 21
 
-// writeColumns writes a table with a row for each run. Groups of columns for which there is no room follow in further
+// writeColumns writes a table with a row for each run. Groups of columns that do not fit are written as further
 // tables.
 func writeColumns(p *human.Printer, runs []Run, table []Column) {
 	// columns without any value are left out
@@ -115,7 +114,7 @@ func writeColumns(p *human.Printer, runs []Run, table []Column) {
 	writeBlock(p, runs, table, name)
 }
 
-// width is the width of a table without the column of names.
+// width returns the width of a table without the column of names.
 func width(table []Column) (columns int) {
 	for i := range table {
 		columns += utf8.RuneCountInString(fmt.Sprintf(table[i].layout, "")) + padding(table, i)
@@ -123,7 +122,7 @@ func width(table []Column) (columns int) {
 	return columns
 }
 
-// padding is additional width for the last column of a group whose heading is too wide.
+// padding returns additional width for the last column of a group with a wide heading.
 func padding(table []Column, i int) int {
 	if i+1 < len(table) && table[i+1].group == "" {
 		return 0

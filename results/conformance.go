@@ -10,23 +10,23 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Claim is a claim of a lock, with what the runs that tested it have found.
+// Claim is a claim of a lock, and the result of the runs that tested it.
 type Claim struct {
 	Claim   string         `json:"claim"`
-	Says    string         `json:"says"` // what it promises
+	Says    string         `json:"says"` // what the claim promises
 	Status  checker.Status `json:"status"`
 	Summary string         `json:"summary"`
-	Run     string         `json:"run,omitempty"`    // run whose summary is shown
+	Run     string         `json:"run,omitempty"`    // the run that Summary describes
 	Story   []string       `json:"story,omitempty"`  // evidence, if the claim does not hold
 	Remedy  string         `json:"remedy,omitempty"` // advice, if the claim does not hold
 	Command string         `json:"command,omitempty"`
 }
 
-// enough is the checker that must pass before other passes count. secondOpinion is the checker whose failures say the
+// enough is the checker that must pass before other passes count. secondOpinion is the checker whose failures explain
 // least.
 const enough, exclusion, secondOpinion = "activity", "exclusion", "linearizable"
 
-// broken returns the claim that a failure violates: the first one that names its cause, or else its checker; nil if
+// broken returns the claim that a failure violates: the first claim that names its cause, or else its checker; nil if
 // there is none.
 func broken(made *history.Claims, v *checker.Verdict) (by *history.Claim) {
 	for i := range history.AllClaims {
@@ -42,7 +42,8 @@ func broken(made *history.Claims, v *checker.Verdict) (by *history.Claim) {
 	return by
 }
 
-// holds tells whether a run shows that the claim holds, and if not, why; empty if the run says nothing about it.
+// holds tells whether a run proves that a claim holds. If it does not, why is the reason; empty if the run says
+// nothing about the claim.
 func holds(c *history.Claim, scenario string, verdicts []checker.Verdict) (proved bool, why string) {
 	if c.Scenario != "" && scenario != c.Scenario {
 		return false, ""
@@ -61,7 +62,7 @@ func holds(c *history.Claim, scenario string, verdicts []checker.Verdict) (prove
 }
 
 // Conformance summarizes what the runs of a lock show about each of its claims. A claim holds if some run has judged
-// all of it and no run has violated it. If there are several failures, it keeps the shortest story of an exact checker.
+// all of it and no run has violated it. Of several failures, it keeps the shortest story of an exact checker.
 func Conformance(made history.Claims, runs []Run) (all []Claim) {
 	for i := range history.AllClaims {
 		c := &history.AllClaims[i]
@@ -83,7 +84,7 @@ func (f *Claim) weigh(c *history.Claim, made *history.Claims, runs []Run) {
 	for i := range runs {
 		for k := range runs[i].Verdicts {
 			v := &runs[i].Verdicts[k]
-			// two holders at once violate mutual exclusion, whatever else their cause violates
+			// two holders at once violate mutual exclusion, whatever their cause violates
 			both := v.Checker == exclusion && c.Rest && slices.Contains(c.Judges, v.Checker)
 			if v.Status == checker.Fail && (both || broken(made, v) == c) &&
 				(f.Status != checker.Fail || plainer(v, &told)) {
@@ -108,7 +109,7 @@ func (f *Claim) weigh(c *history.Claim, made *history.Claims, runs []Run) {
 	}
 }
 
-// heard says how soon holders learned that they had lost the lock, over all runs; empty if none did.
+// heard describes how soon holders learned that they had lost the lock, over all runs; empty if none did.
 func heard(runs []Run) string {
 	var all checker.Told
 	for i := range runs {
@@ -124,8 +125,8 @@ func heard(runs []Run) string {
 	return "; " + all.Text()
 }
 
-// plainer tells whether a failure is explained better, or more briefly, than another. The checker linearizable names
-// neither times nor holders.
+// plainer tells whether the failure v has a better or a shorter explanation than other. The checker linearizable
+// names neither times nor holders.
 func plainer(v, other *checker.Verdict) bool {
 	rank := func(v *checker.Verdict) (bool, int) {
 		return v.Checker == secondOpinion || len(v.Story) == 0, len(v.Story)
@@ -138,8 +139,8 @@ func plainer(v, other *checker.Verdict) bool {
 	return lines < theirs
 }
 
-// WriteConformance writes a line for each claim, then how much was tested, and the shortest story for each claim that
-// does not hold.
+// WriteConformance writes a line for each claim, then how much was tested, and then the story of each claim that does
+// not hold.
 func WriteConformance(w io.Writer, lock string, all []Claim, extent *Extent) error {
 	words := map[checker.Status]string{checker.Pass: "HOLDS", checker.Fail: "DOES NOT HOLD",
 		checker.Inconclusive: "INCONCLUSIVE", checker.NotJudged: "not claimed"}

@@ -22,7 +22,7 @@ func passed(names ...string) (all []checker.Verdict) {
 	return all
 }
 
-// told is what the runs say of the claims, by name.
+// told returns the claims of these runs, by name and as a list.
 func told(made history.Claims, runs ...Run) (map[string]Claim, []Claim) {
 	got, all := map[string]Claim{}, Conformance(made, runs)
 	for _, c := range all {
@@ -31,8 +31,8 @@ func told(made history.Claims, runs ...Run) (map[string]Claim, []Claim) {
 	return got, all
 }
 
-// TestConformance: a failure belongs to the claim that its cause breaks, the shortest story tells of it, and what
-// nobody tried or claimed does not hold.
+// TestConformance: a failure belongs to the claim that its cause breaks, and the shortest story is told. A claim that
+// no run tested, or that the lock does not make, does not hold.
 func TestConformance(t *testing.T) {
 	runs := []Run{
 		{Topology: "single", Lock: "x", Scenario: "a", Command: "verify a",
@@ -71,8 +71,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestNoClaimHoldsThatWasNotJudged: checkers that find nothing in a run in which too little was tried prove nothing,
-// nor do those that could not be judged, nor the second opinion alone; one run that was judged is enough.
+// TestNoClaimHoldsThatWasNotJudged: a pass proves nothing if the run was too short, if a judge is inconclusive, or if
+// only the second opinion passes. One run that was judged is enough.
 func TestNoClaimHoldsThatWasNotJudged(t *testing.T) {
 	all := []string{"exclusion", "lost-updates", "linearizable", "lease-validity", "release", "liveness", "fairness",
 		"fencing", "reentrancy"}
@@ -82,7 +82,7 @@ func TestNoClaimHoldsThatWasNotJudged(t *testing.T) {
 			*flag(&made) = true
 		}
 	}
-	made.Once = false // with it nobody who waits is served
+	made.Once = false // with Once no waiter is served
 	scant := Run{Scenario: "upgrade", Verdicts: append(passed(all...), found("activity", checker.Inconclusive, ""))}
 	got, list := told(made, scant, scant)
 	for _, c := range list {
@@ -108,8 +108,8 @@ func TestNoClaimHoldsThatWasNotJudged(t *testing.T) {
 	}
 }
 
-// TestTheStoryIsTheCheckersOwn: it is the shortest one that tells anything, of the second opinion only if there is no
-// other, and a failure that no claim of the lock names breaks that of its checker.
+// TestTheStoryIsTheCheckersOwn: it is the shortest story. The second opinion's story is used only if there is no
+// other. A failure that no claim of the lock names breaks the claim of its checker.
 func TestTheStoryIsTheCheckersOwn(t *testing.T) {
 	porcupine := found("linearizable", checker.Fail, "not-linearizable", "no order")
 	run := Run{Verdicts: []checker.Verdict{porcupine, found("lost-updates", checker.Fail, "exclusion"),
@@ -131,7 +131,7 @@ func TestTheStoryIsTheCheckersOwn(t *testing.T) {
 	}
 }
 
-// TestConformanceSaysHowSoonHoldersHear of what they lost, whatever became of the claim that leases are renewed.
+// TestConformanceSaysHowSoonHoldersHear of their losses, whether or not the claim to renew leases holds.
 func TestConformanceSaysHowSoonHoldersHear(t *testing.T) {
 	ms := func(n int64) *int64 { n *= int64(time.Millisecond); return &n }
 	run := func(told *checker.Told) Run {
@@ -149,7 +149,7 @@ func TestConformanceSaysHowSoonHoldersHear(t *testing.T) {
 	}
 }
 
-// TestTheExtentNamesClaimsThatNoRunHasJudged: a claim that one run judged is judged, also if another did not.
+// TestTheExtentNamesClaimsThatNoRunHasJudged: a claim that one run has judged is judged, even if another run has not.
 func TestTheExtentNamesClaimsThatNoRunHasJudged(t *testing.T) {
 	run := func(scenario string, all ...checker.Verdict) Judgement {
 		all[0].Extent = &checker.Extent{

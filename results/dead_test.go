@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFoldersOfDeadRunsAreRemoved leaves a folder as a killed process does, one on purpose and one that is being
-// written: the next run removes the first.
+// TestFoldersOfDeadRunsAreRemoved leaves a directory as a killed process does, one on purpose, and one that is being
+// written. The next run deletes the first.
 func TestFoldersOfDeadRunsAreRemoved(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "a [b]\n c")
 	open := func(name string) *Folder {
@@ -38,8 +38,8 @@ func TestFoldersOfDeadRunsAreRemoved(t *testing.T) {
 	}
 }
 
-// TestHistoriesOfKilledRunsAreKept leaves histories as killed processes do: they stay, each is reported once, and when
-// a limit is passed the oldest goes.
+// TestHistoriesOfKilledRunsAreKept leaves histories as killed processes do. They stay, and each is reported once.
+// Beyond a limit, the oldest is deleted.
 func TestHistoriesOfKilledRunsAreKept(t *testing.T) {
 	out := t.TempDir()
 	kill := func(name string) string {

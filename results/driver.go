@@ -9,8 +9,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Driver has the measurements of a lock that runs in a program of its own. Every latency includes the communication
-// with the program, which the pings measure; nothing is subtracted.
+// Driver has the measurements of a lock that runs in an external program. Pings measure the communication with the
+// program. Every latency includes this time; nothing is subtracted.
 type Driver struct {
 	Command  string `json:"command"`
 	Version  string `json:"version"`
@@ -23,16 +23,15 @@ type Driver struct {
 	Sample   string `json:"noise,omitempty"`       // the first such line
 	// calls that were not answered in time; only in old runs
 	Silent   int64            `json:"unanswered,omitempty"`
-	Failures map[string]int64 `json:"errors,omitempty"` // number of its errors by text
-	// it did not read the wall clock that was set for it, so that the run says nothing about clocks
+	Failures map[string]int64 `json:"errors,omitempty"` // number of errors from the program, by text
+	// the program did not read the wall clock that was set for it, so the run does not test clocks
 	ClockUnread bool `json:"clock_unread,omitempty"`
 }
 
-// clockUnread is the text for a program that ignores its clock.
 const clockUnread = "its wall clock was set, but the program did not read it through the C library: clocks were " +
 	"not tried"
 
-// Text describes the pings and irregularities of the program; empty for nil.
+// Text describes the pings and irregularities of the program; empty if d is nil.
 func (d *Driver) Text() string {
 	if d == nil {
 		return ""

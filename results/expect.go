@@ -12,26 +12,26 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Expected says what a lock on a topology must show according to the catalogue, and what was found.
+// Expected is what a lock on a topology must show according to the catalogue, and what it showed.
 type Expected struct {
 	Lock     string         `json:"lock"`
 	Topology string         `json:"topology"`
 	Under    string         `json:"under,omitempty"`  // fault or scenario that must show it; empty = any
-	Causes   []string       `json:"causes,omitempty"` // it must fail with one of these causes; none = it must pass
-	Passes   bool           `json:"passes,omitempty"` // ... or pass
+	Causes   []string       `json:"causes,omitempty"` // the lock must fail with one of these causes; empty = it must pass
+	Passes   bool           `json:"passes,omitempty"` // the lock may also pass
 	Seed     uint64         `json:"seed"`
 	Met      checker.Status `json:"met"`
 	Found    string         `json:"found"`              // the expected cause, or what was found instead
-	Scenario string         `json:"scenario,omitempty"` // scenario that showed it; "explore" is one
-	Passed   int            `json:"passed"`             // scenarios, or runs
+	Scenario string         `json:"scenario,omitempty"` // scenario that showed it, or "explore"
+	Passed   int            `json:"passed"`             // number of scenarios, or runs, that passed
 	Open     []string       `json:"undecided,omitempty"`
 	Took     time.Duration  `json:"took_ns"`
-	Saved    string         `json:"saved,omitempty"` // run that decided it
+	Saved    string         `json:"saved,omitempty"` // the run that decided it
 	Command  string         `json:"command"`
 }
 
 // Met compares a lock's verdicts with the expected causes; without causes the lock must pass. It returns Pass if they
-// agree. A cause counts only if it is the one that a reader sees first; then it is returned as shown.
+// agree. Only the first failure, which a reader sees, counts; its cause is returned as shown if it is expected.
 func Met(causes []string, status checker.Status, verdicts []checker.Verdict) (met checker.Status, shown string) {
 	j := Judgement{Verdicts: verdicts}
 	if v := j.failure(); v != nil && slices.Contains(causes, v.Cause) {
@@ -43,7 +43,7 @@ func Met(causes []string, status checker.Status, verdicts []checker.Verdict) (me
 	return status, ""
 }
 
-// Want says what is expected, as text.
+// Want returns the expectation as text.
 func (x *Expected) Want() string {
 	if len(x.Causes) == 0 {
 		return "pass"
@@ -55,7 +55,7 @@ func (x *Expected) Want() string {
 	return strings.Join(want, " or ")
 }
 
-// Take compares the judgements of the lock so far. It returns true when an expected cause was shown.
+// Take compares the lock's judgements so far. It returns true if one of them shows an expected cause.
 func (x *Expected) Take(all []Judgement, whole Whole) bool {
 	x.Passed, x.Open, x.Found, x.Scenario = 0, nil, strings.ToLower(whole.Status.String()), ""
 	x.Met, _ = Met(x.Causes, whole.Status, nil)
@@ -87,10 +87,10 @@ func (x *Expected) Take(all []Judgement, whole Whole) bool {
 	return false
 }
 
-// expectationChecker is the name under which the result appears where each checker has a verdict.
+// expectationChecker stands for the name of a checker in the verdict on an expectation.
 const expectationChecker = "expectation"
 
-// Judgement returns the result in the form of a judgement, for CI systems.
+// Judgement returns the result as a judgement, for CI systems.
 func (x *Expected) Judgement() Judgement {
 	cause := ""
 	if x.Met == checker.Fail {
@@ -113,21 +113,19 @@ func (x *Expected) text() string {
 	return text
 }
 
-// metWords describe whether an expectation was met.
 var metWords = map[checker.Status]string{
 	checker.Pass: "as expected", checker.Fail: "NOT AS EXPECTED", checker.Inconclusive: "undecided",
 }
 
-// Line is a line that shows progress.
+// Line returns a line that shows progress.
 func (x *Expected) Line() string {
 	name := strings.TrimSpace(x.Topology + " " + x.Lock + " " + x.Under)
 	return fmt.Sprintf("%s: %s: %s (%.1f s)", name, metWords[x.Met], x.text(), x.Took.Seconds())
 }
 
-// fewOpen is how many scenarios without a verdict a table names.
+// fewOpen is the largest number of scenarios without a verdict that a table names.
 const fewOpen = 3
 
-// cells returns the cells of a row.
 func (x *Expected) cells() []string {
 	found, scenario := x.Found, x.Scenario
 	if len(x.Causes) == 0 {
@@ -146,10 +144,11 @@ func (x *Expected) cells() []string {
 
 var expectedHead = []string{"lock", "topology", "under", "expected", "found", "scenario", "took"}
 
-// WriteExpected writes a row for each expectation, then each one that was not met, with the command that repeats it.
+// WriteExpected writes a row for each expectation. Then it writes each one that was not met, with the command that
+// repeats it.
 func WriteExpected(w io.Writer, all []Expected) error {
 	p := &human.Printer{W: w}
-	row := func(c []string, result string) []string { // the last column is left out on a narrow terminal
+	row := func(c []string, result string) []string { // a narrow terminal leaves out the last column
 		return []string{c[0], c[1], c[2], result, c[4], c[5], c[6], c[3]}
 	}
 	rows := [][]string{row(expectedHead, "result")}
@@ -180,10 +179,9 @@ func WriteExpected(w io.Writer, all []Expected) error {
 	return p.Err
 }
 
-// metOrder puts first what a reader must know first.
+// metOrder has first what a reader must know first.
 var metOrder = []checker.Status{checker.Fail, checker.Inconclusive, checker.Pass}
 
-// The part of a document that PutExpected replaces, and the beginning of a new document.
 const (
 	expectedBegin  = "<!-- generated: expected -->\n"
 	expectedEnd    = "<!-- end -->\n"
@@ -191,9 +189,9 @@ const (
 	notMeasuredYet = "not measured yet"
 )
 
-// PutExpected writes rows into a document: one for each of wanted. It takes the row from all if it is there, else the
-// old row of the document if that expected the same, or else it says that this is not measured yet. A wanted row
-// without a topology stands for any. The argument made says when the new rows were measured.
+// PutExpected writes a row for each of wanted into a document. The row is from all, or else it is the document's old
+// row if its expectation is the same. Otherwise the row says that nothing was measured. A wanted row without a
+// topology matches any topology. The argument made says when the rows of all were measured.
 func PutExpected(document string, all, wanted []Expected, made string) string {
 	before, rest, found := strings.Cut(document, expectedBegin)
 	if !found {
@@ -206,7 +204,7 @@ func PutExpected(document string, all, wanted []Expected, made string) string {
 	columns := append(slices.Clone(expectedHead), "result", "measured")
 	rows := [][]string{columns, slices.Repeat([]string{"---"}, len(columns))}
 	var given [][]string
-	// of several seeds
+	// with several seeds, the worst result counts
 	worst := func(a, b Expected) int { return slices.Index(metOrder, a.Met) - slices.Index(metOrder, b.Met) }
 	for _, x := range slices.SortedStableFunc(slices.Values(all), worst) {
 		given = append(given, append(x.cells(), metWords[x.Met], made))

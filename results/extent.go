@@ -8,13 +8,13 @@ import (
 	"hammerlock/history"
 )
 
-// Extent says how much was tested: the maxima over some runs, and the claims that none of them has judged.
+// Extent is how much was tested: the largest numbers of several runs, and the claims that no run has judged.
 type Extent struct {
 	checker.Extent
 	NotJudged []string `json:"claims_not_judged"`
 }
 
-// ExtentOf summarizes some judgements; nil if no history was judged.
+// ExtentOf summarizes judgements; nil if none of them judged a history.
 func ExtentOf(all []Judgement) (t *Extent) {
 	for i := range all {
 		for _, v := range all[i].Verdicts {
@@ -37,7 +37,7 @@ func ExtentOf(all []Judgement) (t *Extent) {
 	return t
 }
 
-// decides tells whether a judgement shows that a claim holds, or violates it.
+// decides tells whether a judgement proves or violates a claim.
 func (j *Judgement) decides(c *history.Claim) bool {
 	proved, _ := holds(c, j.Scenario, j.Verdicts)
 	return proved || slices.ContainsFunc(j.Verdicts, func(v checker.Verdict) bool {
@@ -45,7 +45,7 @@ func (j *Judgement) decides(c *history.Claim) bool {
 	})
 }
 
-// Text summarizes the extent in one line; empty if nothing was tested.
+// Text summarizes the extent in one line; empty if t is nil.
 func (t *Extent) Text() string {
 	if t == nil {
 		return ""

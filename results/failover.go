@@ -11,21 +11,21 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Failover summarizes what a fault did to a lock. It was injected many times, each time into fresh servers.
+// Failover summarizes what a fault does to a lock. The fault was injected many times, each time into fresh servers.
 type Failover struct {
 	Topology string `json:"topology"`
 	Lock     string `json:"lock"`
 	Fault    string `json:"fault"`
-	Settings string `json:"settings,omitempty"` // settings that are not the defaults
+	Settings string `json:"settings,omitempty"` // settings that differ from the defaults
 	Profile  string `json:"profile"`
 	Injected int    `json:"injected"`
-	Failed   int    `json:"failed"` // number of runs that failed to run
-	// Recovery has the recovery time of each run; 0 if the fault made no page unavailable.
+	Failed   int    `json:"failed"` // number of runs that failed or had no fault
+	// Recovery has the recovery time of each run; 0 = the fault made no page unavailable.
 	Recovery   []int64 `json:"recovery_ns"`
 	Unfinished int     `json:"unfinished"` // number of runs that ended before the recovery
 	Spent      []Part  `json:"spent"`      // parts of the median recovery
-	InFlight   float64 `json:"in_flight"`  // mean number of holds in progress when the fault was injected
-	// Lost counts injections after which a held lock was granted to another worker.
+	InFlight   float64 `json:"in_flight"`  // mean number of holds when the fault was injected
+	// Lost counts the injections after which a held lock was granted to another worker.
 	Lost   Rate  `json:"lost"`
 	Grants int64 `json:"lost_grants"`
 	// injections after which two workers relied on the same lock at the same time
@@ -35,18 +35,18 @@ type Failover struct {
 	Generator   GeneratorState `json:"generator"`
 	Runs        []string       `json:"runs"`
 
-	// Back has the recovery times without the part in which the servers said that a dead worker holds the lock.
+	// Back has the recovery times without the time in which the servers said that a dead worker holds the lock.
 	Back []int64 `json:"back_ns"`
 
-	// Pages has, for each run, the longest time that a single page was unavailable.
+	// Pages has, for each run, the longest time for which any single page was unavailable.
 	Pages []int64 `json:"longest_page_ns"`
 
-	parts map[int64][]Part // by recovery
+	parts map[int64][]Part // by recovery time
 	held  int
 	away  int // number of the Unfinished runs in which not even a server had replied
 }
 
-// Rate is how often something happened, among the cases in which that is known.
+// Rate is how often something happened, among the cases in which this is known.
 type Rate struct {
 	Times int     `json:"times"`
 	Of    int     `json:"of"`
@@ -54,7 +54,6 @@ type Rate struct {
 	High  float64 `json:"high"`
 }
 
-// count adds a case.
 func (r *Rate) count(happened bool) {
 	if r.Of++; happened {
 		r.Times++
@@ -68,15 +67,15 @@ func (r Rate) Text() string {
 	case r.Of == 0:
 		return "unknown"
 	case r.Times == 0:
-		// one-sided bound: if the true share were greater, fewer than 1 in 20 such series would show no event
+		// one-sided: with a greater true share, fewer than 1 in 20 such series would show no event
 		return fmt.Sprintf("0 of %d: at most 1 in %.0f", r.Of, math.Floor(1/(1-math.Pow(0.05, 1/float64(r.Of)))))
 	default:
 		return fmt.Sprintf("%d of %d: %.0f to %.0f %%", r.Times, r.Of, 100*r.Low, 100*r.High)
 	}
 }
 
-// Proportion returns the 95 % confidence interval of the true share if something happened k times in n cases, by
-// Clopper and Pearson (Biometrika 26, 1934).
+// Proportion returns the 95 % confidence interval of the true share when k of n cases happened (Clopper and Pearson,
+// Biometrika 26, 1934).
 func Proportion(k, n int) (low, high float64) {
 	if high = 1; k < n {
 		high = solve(func(p float64) bool { return atMost(k, n, p) > 0.025 })
@@ -87,7 +86,7 @@ func Proportion(k, n int) (low, high float64) {
 	return low, high
 }
 
-// solve finds the share at which a condition ceases to hold.
+// solve returns the share from 0 to 1 at which the condition stops being true.
 func solve(holds func(float64) bool) float64 {
 	low, high := 0.0, 1.0
 	for range 50 {
@@ -100,7 +99,7 @@ func solve(holds func(float64) bool) float64 {
 	return low
 }
 
-// atMost is the probability of at most k events in n cases that have probability p each.
+// atMost returns the probability of at most k events in n cases with probability p.
 func atMost(k, n int, p float64) (sum float64) {
 	all, _ := math.Lgamma(float64(n + 1))
 	for i := range k + 1 {
@@ -168,8 +167,8 @@ func (f *Failover) Take(r *Run) bool {
 	return true
 }
 
-// trust notes how far a run's load generator can be trusted. Symptoms of milliseconds, such as a pause of the garbage
-// collector, do not matter beside an outage.
+// trust records how far the load generators can be trusted. Delays of milliseconds, such as a pause of the garbage
+// collector, do not matter compared with an outage.
 func (f *Failover) trust(g *Generator, outage int64) {
 	switch {
 	case g.State == Disturbed, g.State == Saturated && g.LateMax >= outage && f.Generator != Disturbed:
@@ -179,7 +178,7 @@ func (f *Failover) trust(g *Generator, outage int64) {
 	}
 }
 
-// quantile returns the smallest of the sorted times that a share of them does not exceed (nearest rank).
+// quantile returns the smallest of the sorted times such that the share q of them is not greater (nearest rank).
 func quantile(sorted []int64, q float64) int64 {
 	if len(sorted) == 0 {
 		return 0
@@ -191,15 +190,14 @@ func rank(sorted []int64, q float64) int {
 	return min(max(int(math.Ceil(q*float64(len(sorted))))-1, 0), len(sorted)-1)
 }
 
-// failoverTable is a table that answers one question for all rows. The columns that identify a row come first.
+// failoverTable answers one question for all rows. Its first columns identify the row.
 type failoverTable struct {
 	title string
 	head  []string
-	// row returns the cells of a row; nil if the question of the table has no answer for it
+	// returns the cells of a row; nil = the row has no answer to this question
 	row func(*Failover) []string
 }
 
-// failoverTables are the tables, one for each question of a reader.
 var failoverTables = []failoverTable{
 	{"How long the lock was gone", []string{"n", "servers back p50", "recovery p50", "p90", "max", "a page p50",
 		"generator"}, (*Failover).gone},
@@ -209,7 +207,7 @@ var failoverTables = []failoverTable{
 		[]string{"lost holds", "told p50", "p99", "max", "never told", "went on"}, (*Failover).told},
 }
 
-// of returns the rows of the table with the heading; nil if there are none.
+// of returns the heading and the rows of the table; nil if it has no rows.
 func (t *failoverTable) of(all []Failover) (rows [][]string) {
 	names := []string{"topology", "lock", "fault"}
 	settings := slices.ContainsFunc(all, func(f Failover) bool { return f.Settings != "" })
@@ -232,11 +230,11 @@ func (t *failoverTable) of(all []Failover) (rows [][]string) {
 	return rows
 }
 
-// Back50 is the median time in which no server granted the lock.
+// Back50 returns the median time in which no server granted the lock.
 func (f *Failover) Back50() string { return f.gone()[1] }
 
 func (f *Failover) gone() []string {
-	// All runs are equally long, so an unfinished recovery is longer than all others.
+	// All runs are equally long, so an unfinished recovery is longer than all finished ones.
 	d := func(sorted []int64, q float64, unseen int) string {
 		ns := quantile(sorted, q)
 		switch {
@@ -250,7 +248,7 @@ func (f *Failover) gone() []string {
 		return clipped(ns)
 	}
 	back := d(f.Back, 0.5, f.away)
-	// no other server has replaced it
+	// no other server has replaced the killed one
 	if strings.HasPrefix(f.Fault, "kill-") && len(f.Spent) > 0 && f.Spent[0].Name == Down {
 		back = fmt.Sprintf("as long as it is down (here %s)", back)
 	}
@@ -284,7 +282,6 @@ func (f *Failover) Name() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s %s", f.Topology, f.Lock, f.Fault, f.Settings))
 }
 
-// WriteFailovers writes the tables of failovers as text.
 func WriteFailovers(w io.Writer, all []Failover) error {
 	p := &human.Printer{W: w}
 	for i := range failoverTables {

@@ -23,7 +23,7 @@ func TestProportion(t *testing.T) {
 			t.Errorf("%d of %d: got %.4f to %.4f, want %.4f to %.4f", c.k, c.n, low, high, c.low, c.high)
 		}
 	}
-	// a true share at an end of the interval shows so few, or so many, in one of forty series
+	// with a true share at an end of the interval, 1 in 40 series shows such an extreme number
 	for n := 1; n <= 40; n += 3 {
 		for k := range n {
 			_, high := Proportion(k, n)
@@ -49,8 +49,8 @@ func choose(n, k int) float64 {
 	return x
 }
 
-// TestAFailoverCountsWhatItsRunsShow: recoveries, grants that were lost, and nothing of a run without the fault or
-// without a verdict.
+// TestAFailoverCountsWhatItsRunsShow: it counts recoveries and lost grants, but not runs without the fault or without
+// a verdict.
 func TestAFailoverCountsWhatItsRunsShow(t *testing.T) {
 	fault, second := int64(0), int64(time.Second)
 	run := func(recovery int64, status checker.Status, lost, doubled int64) *Run {
@@ -106,7 +106,7 @@ func TestAFailoverCountsWhatItsRunsShow(t *testing.T) {
 	}
 }
 
-// TestAFailoverSaysHowSoonHoldersHear, of all runs of a row, where the lock renews or signals.
+// TestAFailoverSaysHowSoonHoldersHear, over all runs of a row, if the lock renews or signals.
 func TestAFailoverSaysHowSoonHoldersHear(t *testing.T) {
 	f := Failover{Topology: "sentinel", Lock: "lease", Fault: "kill-primary", Settings: "aof=always"}
 	var text, page bytes.Buffer
@@ -140,7 +140,7 @@ func TestAFailoverSaysHowSoonHoldersHear(t *testing.T) {
 	}
 }
 
-// TestWhatARowOfSecondsCannotBeTrustedFor: the worst of its runs counts, and milliseconds do not.
+// TestWhatARowOfSecondsCannotBeTrustedFor: the worst run of a row counts, and milliseconds do not.
 func TestWhatARowOfSecondsCannotBeTrustedFor(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	var f Failover

@@ -9,26 +9,26 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Fleet describes the machines on which a run's workers ran, and how well their clocks agreed.
+// Fleet describes the machines of a run's workers, and how well their clocks agreed.
 type Fleet struct {
 	Agents []Agent `json:"agents"`
 	// Slack is the largest difference between any two clocks, including the coordinator's. Judges allow for it.
 	Slack int64 `json:"slack_ns"`
 }
 
-// Agent is one of the machines.
+// Agent is one of these machines.
 type Agent struct {
 	Name    string `json:"name"`
 	Host    string `json:"host"`
 	CPUs    int    `json:"cpus"`
 	Workers int    `json:"workers"`
 	Frames  int64  `json:"frames"`     // number of pieces in which its history was sent
-	Ops     int64  `json:"operations"` // in them
-	// largest number of bytes that it had to keep because they were not written yet
+	Ops     int64  `json:"operations"` // number of operations in these pieces
+	// largest number of bytes of history that it kept because they were not written yet
 	Spool     int64  `json:"spool_bytes"`
 	SameClock bool   `json:"same_clock"` // it runs on the coordinator's machine
-	Machine   int    `json:"machine"`    // agents with the same number share a clock; 0 = the coordinator's
-	Exchanges int    `json:"exchanges"`  // number of messages by which its clock was compared
+	Machine   int    `json:"machine"`    // agents with the same number share a clock; 0 = the coordinator's clock
+	Exchanges int    `json:"exchanges"`  // number of messages with which its clock was compared
 	Doubt     int64  `json:"doubt_ns"`   // largest error of its clock in the whole run
 	Own       int64  `json:"own_ns"`     // part of that error between the agent and the clock of its machine
 	Lost      string `json:"lost,omitempty"`
@@ -41,7 +41,7 @@ type LiveAgent struct {
 	UpTo time.Duration // its history has arrived up to this time
 }
 
-// All lists the machines; none for nil.
+// All lists the machines; nil if f is nil.
 func (f *Fleet) All() []Agent {
 	if f == nil {
 		return nil
@@ -49,7 +49,7 @@ func (f *Fleet) All() []Agent {
 	return f.Agents
 }
 
-// Text describes agents and clocks; empty for nil.
+// Text describes agents and clocks; empty if f is nil.
 func (f *Fleet) Text() string {
 	if f == nil {
 		return ""
@@ -60,7 +60,7 @@ func (f *Fleet) Text() string {
 	return strings.Join(names, ", ") + "; " + f.clocks()
 }
 
-// clocks says how well the clocks agree: the worst pair, and those on one machine.
+// clocks says how well the clocks agree, for the worst pair and for agents on one machine.
 func (f *Fleet) clocks() string {
 	var apart, together int64
 	var worst [2]*Agent

@@ -19,33 +19,34 @@ const (
 	RunFile      = "run.json"
 	LatencyFile  = "latency.hlog"
 	HistoryFile  = "history.bin"
-	EnvelopeFile = "envelope.svg" // of a sweep
-	SequenceFile = "sequence.svg" // of a counterexample
+	EnvelopeFile = "envelope.svg" // picture of a sweep
+	SequenceFile = "sequence.svg" // picture of a counterexample
 	latestLink   = "latest"
 	unfinished   = ".partial"
 	writerFile   = ".writer" // locked while a process writes the run
-	killedFile   = ".killed" // says why the run ended, if its process was killed
+	killedFile   = ".killed" // replaces writerFile if the process was killed
 )
 
-// MostKilled limits the bytes of histories of killed runs in a directory of runs. The oldest are deleted first.
+// MostKilled is the largest number of bytes that histories of killed runs may take in a directory of runs. The oldest
+// are deleted first.
 const MostKilled = 2 << 30
 
-// Folder is the directory of one run. Its name ends in ".partial" until Commit renames it, so that a directory without
+// Folder is the directory of one run. Its name ends in ".partial" until Commit renames it, so a directory without
 // this suffix is complete.
 type Folder struct {
-	// Killed lists the directories of killed runs that were found when this one was opened, and have a history.
+	// Killed lists the directories with the histories of killed runs that OpenFolder has found.
 	Killed []string
 
 	name string
-	dir  string // final
+	dir  string // final name
 	temp string
 	lock *os.File
-	file *os.File // the latency log
+	file *os.File // latency log
 	log  *bufio.Writer
 }
 
-// OpenFolder makes the directory of a run. It deletes what killed processes have left there, except for histories, up
-// to MostKilled.
+// OpenFolder makes the directory of a run. It deletes what killed processes have left, but keeps their histories up
+// to MostKilled bytes.
 func OpenFolder(out, name string) (*Folder, error) {
 	f := &Folder{name: name, dir: filepath.Join(out, name), temp: filepath.Join(out, name+unfinished)}
 	err := f.removeDead(out, MostKilled)
@@ -59,13 +60,13 @@ func OpenFolder(out, name string) (*Folder, error) {
 	return f, nil
 }
 
-// Path names a file of the run.
+// Path returns the path of a file of the run.
 func (f *Folder) Path(file string) string { return filepath.Join(f.temp, file) }
 
-// Log takes the latency log. Its first error is returned by Commit or Leave.
+// Log returns the writer of the latency log. Commit or Leave returns its first error.
 func (f *Folder) Log() io.Writer { return f.log }
 
-// claim makes the directory and locks it before it gets its name.
+// claim makes the directory and locks it before the directory gets its name.
 func (f *Folder) claim() (err error) {
 	begun := f.temp + ".new"
 	if err := os.MkdirAll(begun, 0o755); err != nil {
@@ -77,13 +78,13 @@ func (f *Folder) claim() (err error) {
 	return errors.Join(syscall.Flock(int(f.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), os.Rename(begun, f.temp))
 }
 
-// removeDead deletes the directories of killed processes, except for histories up to a number of bytes.
+// removeDead deletes the directories of killed processes, but keeps histories up to this number of bytes.
 func (f *Folder) removeDead(out string, most int64) error {
 	found, err := os.ReadDir(out)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	// names begin with a time, so this goes from the latest to the oldest
+	// names begin with a time, so this is from the newest to the oldest
 	for _, entry := range slices.Backward(found) {
 		dir := filepath.Join(out, entry.Name())
 		if !strings.HasSuffix(dir, unfinished) {
@@ -95,7 +96,7 @@ func (f *Folder) removeDead(out string, most int64) error {
 			lock, failed = os.Open(filepath.Join(dir, killedFile))
 		}
 		if failed != nil {
-			continue // the run was left on purpose, or finished just now
+			continue // the run was left on purpose, or has just finished
 		}
 		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
 			_, missing := os.Stat(filepath.Join(dir, HistoryFile))
@@ -115,7 +116,6 @@ func (f *Folder) removeDead(out string, most int64) error {
 	return err
 }
 
-// size is the number of bytes in the files below a directory.
 func size(dir string) (all int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
@@ -128,13 +128,12 @@ func size(dir string) (all int64) {
 	return all
 }
 
-// close closes the files and unlocks the directory.
 func (f *Folder) close() error {
 	return errors.Join(f.log.Flush(), f.file.Close(), os.Remove(f.Path(writerFile)), f.lock.Close())
 }
 
-// Commit writes the record, gives the directory its final name and lets the link "latest" point to it. It returns the
-// directory.
+// Commit writes the record, gives the directory its final name and makes the link "latest" point to it. It returns
+// the directory.
 func (f *Folder) Commit(r *Run) (string, error) {
 	if err := f.close(); err != nil {
 		return "", fmt.Errorf("save the latency log: %w", err)
@@ -164,7 +163,8 @@ func (f *Folder) writeBenchmark(r *Run) error {
 	return errors.Join(WriteBenchmarks(file, []Run{*r}), file.Close())
 }
 
-// linkLatest lets the link "latest" point to this run. A new link is made and renamed, so that "latest" always exists.
+// linkLatest makes the link "latest" point to this run. It makes a new link and renames it, so that "latest" always
+// exists.
 func (f *Folder) linkLatest() error {
 	aside := f.dir + "." + latestLink
 	if err := os.Symlink(f.name, aside); err != nil {
@@ -179,7 +179,6 @@ func (f *Folder) Leave() error { return f.close() }
 // Discard deletes the files of a run that failed to run.
 func (f *Folder) Discard() error { return errors.Join(f.close(), os.RemoveAll(f.temp)) }
 
-// ReadRun reads the record of a saved run from its directory.
 func ReadRun(dir string) (*Run, error) {
 	path := filepath.Join(dir, RunFile)
 	text, err := os.ReadFile(path)

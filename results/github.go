@@ -9,13 +9,12 @@ import (
 	"hammerlock/internal/human"
 )
 
-// GitHub accepts a step summary of 1 MiB and shows ten annotations of a step.
+// GitHub accepts a step summary of 1 MiB, and shows ten annotations of a step.
 const (
 	summaryLimit    = 512 << 10
 	annotationLimit = 10
 )
 
-// WriteSummary writes the verdicts as Markdown, for the summary of a CI step.
 func WriteSummary(w io.Writer, all []Judgement) error {
 	var b strings.Builder
 	b.WriteString("| topology | lock | scenario | faults | verdict | why |\n|---|---|---|---|---|---|\n")
@@ -48,8 +47,8 @@ func WriteSummary(w io.Writer, all []Judgement) error {
 
 func cell(text string) string { return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text) }
 
-// WriteAnnotations writes workflow commands that mark failures, one for each lock: two causes for one lock may be the
-// same mistake.
+// WriteAnnotations writes workflow commands that mark failures. There is one for each lock, because two causes of one
+// lock may be the same mistake.
 func WriteAnnotations(w io.Writer, all []Judgement) error {
 	var names []string
 	of := map[string][]Judgement{}

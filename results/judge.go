@@ -10,9 +10,9 @@ import (
 	"hammerlock/history"
 )
 
-// Judge judges the run in a directory, by its history or, without one, by its totals. It writes the proofs of the
-// verdicts. An exploration saves only one of many schedules, so findings that this history does not show stay as they
-// are.
+// Judge judges the run in a directory by its history or, without a history, by its totals. It writes the proofs of
+// the verdicts. An exploration saves only one of its schedules, so its findings stay even if this history does not
+// show them.
 func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 	file := filepath.Join(dir, HistoryFile)
 	switch _, missing := os.Stat(file); {
@@ -42,7 +42,8 @@ func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 	return all, err
 }
 
-// counted makes a pass by totals inconclusive if no visit was counted: then all page views come from the warm-up.
+// counted makes a pass by totals inconclusive if no visit was counted, because then all page views are from the
+// warm-up.
 func (r *Run) counted(v checker.Verdict) checker.Verdict {
 	if v.Status != checker.Pass || r.Visits.Done > 0 {
 		return v
@@ -54,7 +55,7 @@ func (r *Run) counted(v checker.Verdict) checker.Verdict {
 	return v
 }
 
-// Standing returns the judgements without those attempts that had no verdict and were repeated.
+// Standing returns the judgements without the inconclusive attempts that were repeated.
 func Standing(all []Judgement) []Judgement {
 	return slices.DeleteFunc(slices.Clone(all), func(j Judgement) bool {
 		return slices.ContainsFunc(all, func(o Judgement) bool {
@@ -63,7 +64,7 @@ func Standing(all []Judgement) []Judgement {
 	})
 }
 
-// Measured returns what the judge must know about a lock's program; nil if there is none.
+// Measured returns what the judge must know about a lock's program; nil if d is nil.
 func (d *Driver) Measured() *history.Driver {
 	if d == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"hammerlock/checker"
 )
 
-// The structure of a JUnit report: a suite for each run, a case for each property.
+// The structure of a JUnit report: a suite for each run, and a case for each property.
 type (
 	junitSuites struct {
 		XMLName xml.Name     `xml:"testsuites"`
@@ -42,8 +42,9 @@ type (
 	}
 )
 
-// WriteJUnit writes the verdicts as JUnit XML. Inconclusive and unjudged properties are "skipped". Suites have unique
-// names. The first case of a suite has the whole time of the run, since CI systems add up the cases.
+// WriteJUnit writes the verdicts as JUnit XML. Inconclusive properties and those that were not judged are "skipped".
+// Names of suites are unique. The first case of a suite has the whole time of the run, because CI systems add the
+// times of the cases.
 func WriteJUnit(w io.Writer, all []Judgement) error {
 	var report junitSuites
 	seen := map[string]int{}
@@ -51,7 +52,7 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 		j := &all[i]
 		suite := junitSuite{Name: j.Name(), Time: seconds(j.Took)}
 		if j.Scenario == "" && len(j.Faults) > 0 {
-			// a scenario has its own faults, which need not be in the name
+			// a scenario has its own faults, which its name implies
 			suite.Name += " " + strings.Join(j.Faults, " ")
 		}
 		if !j.Started.IsZero() {
@@ -67,7 +68,7 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 				Time:   seconds(took)}
 			took = 0
 			if seen[c.Class+c.Name]++; seen[c.Class+c.Name] > 1 {
-				// CI systems identify cases by their names, so these must be unique
+				// CI systems identify cases by their names
 				c.Name += fmt.Sprintf(" #%d", seen[c.Class+c.Name])
 			}
 			story := strings.Join(append(slices.Clip(evidence(&v)), "repeat: "+j.Command), "\n")
@@ -96,5 +97,4 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 	return err
 }
 
-// seconds formats a duration for JUnit.
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) }

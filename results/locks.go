@@ -13,61 +13,61 @@ import (
 // Locks has the measurements of the locks that programs under test have used.
 type Locks struct {
 	Numbers []LockNumbers `json:"numbers"`
-	// the ten locks that were requested most in the last minutes, the most requested first
+	// the ten locks with the most requests in the last minutes, the most first
 	Hot []HotLock `json:"hot"`
 }
 
-// LockNumbers has the measurements of all locks of one key pattern, as used by one program.
+// LockNumbers has the measurements of all locks with one key pattern and one program.
 type LockNumbers struct {
 	Pattern string `json:"pattern"`
 	// Program is the name or address of the clients; empty if only a replication stream was read.
 	Program string `json:"program,omitempty"`
 	Grants  int64  `json:"grants"`
-	// Releases counts releases before the end of the lease, Expired counts leases that ended while the lock was held.
+	// Releases counts releases before the end of the lease. Expired counts leases that ended while the lock was held.
 	Releases    int64            `json:"releases"`
 	Expired     int64            `json:"expired"`
 	Endless     int64            `json:"without_expiry"`
 	Violations  map[string]int64 `json:"violations"` // by cause
 	HeldNow     int64            `json:"held_now"`
-	HeldLongest int64            `json:"held_longest_now_ns"` // duration of the oldest hold in progress
-	// HeldMean is the mean number of held locks; for a single lock, the share of the time.
+	HeldLongest int64            `json:"held_longest_now_ns"` // length of the oldest current hold
+	// HeldMean is the mean number of held locks. For a single lock it is the share of the time for which the lock was
+	// held.
 	HeldMean float64     `json:"held_mean"`
 	Hold     Percentiles `json:"hold"`
 	// OfLease is the part of its lease that a holder used.
 	OfLease Shares `json:"hold_of_lease"`
-	// Clients has what only the clients' requests show; nil if only a replication stream was read.
+	// Clients has numbers that only the clients' requests show; nil if only a replication stream was read.
 	Clients *LockClients `json:"clients,omitempty"`
 }
 
-// Shares are percentiles of a share; 1 = all. A percentile for which there are too few cases is null.
+// Shares are percentiles of a share; 1 = all. A percentile is null if there are too few cases.
 type Shares struct {
 	Count int64    `json:"count"`
 	P50   *float64 `json:"p50"`
 	P99   *float64 `json:"p99"`
 }
 
-// LockClients has the measurements of clients that ask for locks.
+// LockClients has the measurements of clients that request locks.
 type LockClients struct {
 	Waiting     int64 `json:"waiting_now"`
 	MostWaiting int64 `json:"waiting_most"`
-	Longest     int64 `json:"waiting_longest_now_ns"` // longest wait in progress
-	// waits in progress, and those that were given up, count with their length so far
+	Longest     int64 `json:"waiting_longest_now_ns"` // longest current wait
+	// current and abandoned waits count with their length so far
 	Wait    Percentiles `json:"wait"`
 	Refused int64       `json:"refused"`
 	Tries   *float64    `json:"tries_per_grant"` // null if there was no grant
-	Late    int64       `json:"late_releases"`   // releases that had no effect, because the holder had lost the lock
+	Late    int64       `json:"late_releases"`   // releases without an effect, because the holder had lost the lock
 	Foreign int64       `json:"foreign_releases"`
-	HandOff Percentiles `json:"hand_off"` // time from the end of a hold to the grant to a client that waited
+	HandOff Percentiles `json:"hand_off"` // time from the end of a hold to the grant to a waiting client
 }
 
-// HotLock is a frequently requested lock.
 type HotLock struct {
 	Key    string `json:"key"`
-	Since  int64  `json:"since_ns"` // time in the run since which it has been counted
+	Since  int64  `json:"since_ns"` // time in the run from which it was counted
 	Grants int64  `json:"grants"`
-	// Held is the share of the time in which the lock was held, or the mean number of holds.
+	// Held is the share of the time for which the lock was held, or the mean number of holds.
 	Held    float64 `json:"held"`
-	Refused *int64  `json:"refused,omitempty"` // this and Waiting are nil if only a replication stream was read
+	Refused *int64  `json:"refused,omitempty"` // Refused and Waiting are nil if only a replication stream was read
 	Waiting *int64  `json:"waiting_now,omitempty"`
 }
 
@@ -111,7 +111,6 @@ func (p *Percentiles) three() string {
 	return fmt.Sprintf("p50 %s, p90 %s, p99 %s", p.Text(p.P50), p.Text(p.P90), p.Text(p.P99))
 }
 
-// Text describes the lock in a few words.
 func (h *HotLock) Text() string {
 	text := fmt.Sprintf("%s %s, %s %% held", h.Key, human.Quantity(h.Grants, "grant"), human.Number(100*h.Held))
 	if h.Refused != nil {
@@ -120,7 +119,7 @@ func (h *HotLock) Text() string {
 	return text
 }
 
-// Facts lists the measurements, a line for each program, and a line about the most requested locks.
+// Facts returns a line for each program, and a line about the most requested locks.
 func (l *Locks) Facts() (all []Fact) {
 	for i := range l.Numbers {
 		all = append(all, Fact{Label: "locks", Text: l.Numbers[i].Text()})

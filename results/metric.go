@@ -13,17 +13,17 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Metric is a measured number of a run that can be compared, asserted and searched for.
+// Metric is a number of a run that can be compared, asserted and searched for.
 type Metric struct {
 	Name  string
 	More  bool   // more is better
-	Facet string // which quality of the lock it describes, one of Facets
+	Facet string // the quality of the lock that it describes, one of Facets
 	Of    func(*Run) Reading
 	unit  unit
 	Word  string // the term in internal/glossary that defines it
 }
 
-// unit says how the numbers of a metric are formatted.
+// unit decides how the numbers of a metric are formatted.
 type unit int
 
 const (
@@ -33,7 +33,6 @@ const (
 	share // 0 to 1
 )
 
-// The qualities of a lock that metrics describe.
 const (
 	fair     = "fairer"
 	patience = "kinder to those who wait"
@@ -43,34 +42,33 @@ const (
 	accident = "calmer"
 )
 
-// Facets lists the qualities in the order of a comparison's summary.
+// Facets lists the qualities of a lock that metrics describe, in the order of a comparison's summary.
 var Facets = []string{fair, patience, expense, speed, work, accident}
 
-// Support says how far a reading can be relied on.
+// Support is how far a reading can be relied on.
 type Support int
 
-// The supports.
 const (
-	NoData    Support = iota
-	TooFew            // there are too few observations for this percentile
-	AtLeast           // the true value is this or greater, because too many waits were unfinished
-	Supported         // enough data
+	NoData  Support = iota
+	TooFew          // too few observations for this percentile
+	AtLeast         // the true value is this or greater, because too many waits were unfinished
+	Supported
 )
 
 // Reading is the value of a metric in a run.
 type Reading struct {
 	Value   float64
 	Support Support
-	Times   float64 // if there are TooFew observations: how many times longer the run should have been
+	Times   float64 // with TooFew: how many times longer the run should have been
 }
 
 type distribution struct {
 	name, word, facet string
-	row, visits       string // name in the table of a run, and in that of visits to a service; empty = not shown
+	row, visits       string // names in the table of a run, and in the table of visits to a service; empty = not shown
 	of                func(*Run) *Percentiles
 }
 
-// distributions lists the distributions of latencies that metrics such as response.p99 are computed from.
+// distributions lists the latencies from which metrics such as response.p99 are computed.
 var distributions = []distribution{
 	{"acquire", "acquire", speed, "acquire (winners)", "", func(r *Run) *Percentiles { return &r.Latency.Acquire }},
 	{"acquire_with_unfinished", "with unfinished", patience, "acquire with unfinished", "",
@@ -91,10 +89,9 @@ var distributions = []distribution{
 type statistic struct {
 	name     string
 	of       func(*Percentiles) *int64
-	quantile float64 // 0 = it is not a quantile
+	quantile float64 // 0 = not a quantile
 }
 
-// statistics lists the statistics of a distribution: quantiles, mean and maximum.
 var statistics = []statistic{
 	{"p50", func(p *Percentiles) *int64 { return p.P50 }, 0.5},
 	{"p90", func(p *Percentiles) *int64 { return p.P90 }, 0.9},
@@ -118,7 +115,6 @@ func (p *Percentiles) reading(s statistic) Reading {
 	}
 }
 
-// Metrics lists the metrics.
 var Metrics = slices.Concat(latencyMetrics(), []Metric{
 	{"throughput", true, work, func(r *Run) Reading { return known(r.Throughput, r.Measured > 0) }, perSecond,
 		"throughput"},
@@ -148,8 +144,8 @@ var Metrics = slices.Concat(latencyMetrics(), []Metric{
 	}, number, "lost"},
 })
 
-// Headline lists the metrics that a comparison uses by default. They are few, because with each further one differences
-// are harder to tell from noise.
+// Headline lists the metrics that a comparison uses by default. They are few: with each additional metric,
+// differences are harder to tell from noise.
 var Headline = []string{"throughput", "response.p50", "response.p99", "random_waiter.p50", "fairness.jain",
 	"cost.round_trips", "cost.commands"}
 
@@ -181,7 +177,7 @@ func attempted(of func(*Visits) int64) func(*Run) Reading {
 	return func(r *Run) Reading { return known(float64(of(&r.Visits)), r.Visits.Begun+r.Visits.Skipped > 0) }
 }
 
-// FindMetric returns the metric with that name; the error lists the valid names.
+// FindMetric returns the metric with that name. Its error lists the valid names.
 func FindMetric(name string) (Metric, error) {
 	for _, m := range Metrics {
 		if m.Name == name {
@@ -194,7 +190,6 @@ func FindMetric(name string) (Metric, error) {
 	return Metric{}, fmt.Errorf("no metric %q: there is %s", name, MetricNames())
 }
 
-// FindMetrics returns the metrics with those names.
 func FindMetrics(names []string) (all []Metric, err error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("no name: there is %s", MetricNames())
@@ -206,7 +201,7 @@ func FindMetrics(names []string) (all []Metric, err error) {
 	return all, err
 }
 
-// metric returns the metric with a name that certainly exists.
+// metric returns a metric that certainly exists.
 func metric(name string) Metric {
 	m, err := FindMetric(name)
 	if err != nil {
@@ -215,8 +210,8 @@ func metric(name string) Metric {
 	return m
 }
 
-// meantMetric suggests a metric for an unknown name. If that is only a statistic, the metric is about response times if
-// possible.
+// meantMetric suggests a metric for an unknown name. If the name is only a statistic, such as p99, it prefers
+// response times.
 func meantMetric(name string) string {
 	var names, parts []string
 	for _, m := range Metrics {
@@ -243,7 +238,7 @@ func meantMetric(name string) string {
 	return meant
 }
 
-// MetricNames lists the names for users, in a line for each distribution.
+// MetricNames lists the names for users: once for all distributions, and then the others.
 func MetricNames() string {
 	percentiles := human.Names(statistics, func(s statistic) string { return s.name })
 	names := human.Names(distributions, func(d distribution) string { return d.name })
@@ -267,7 +262,7 @@ func (m Metric) Says() string {
 		share:     "a share, as in 0.8 or 80%"}[m.unit] + "; " + m.Direction()
 }
 
-// WriteMetrics writes the names of all metrics, each with the term that defines it, and its unit.
+// WriteMetrics writes the names of all metrics, each with its term in the glossary and its unit.
 func WriteMetrics(w io.Writer) error {
 	p := &human.Printer{W: w}
 	ends := human.Names(statistics, func(s statistic) string { return "." + s.name })
@@ -282,7 +277,6 @@ func WriteMetrics(w io.Writer) error {
 	return p.Err
 }
 
-// Format formats a value of the metric with its unit.
 func (m Metric) Format(v float64) string {
 	switch m.unit {
 	case nanoseconds:
@@ -306,7 +300,7 @@ func (m Metric) Text(r *Run) string {
 	}
 }
 
-// Parse reads a value of the metric with its unit.
+// Parse parses a value of the metric with its unit.
 func (m Metric) Parse(text string) (float64, error) {
 	switch {
 	case m.unit == nanoseconds:
@@ -334,7 +328,7 @@ func (m Metric) Parse(text string) (float64, error) {
 	return x, m.negative(x)
 }
 
-// negative returns an error for a value that no run can have.
+// negative returns an error for a value below 0, which no run can have.
 func (m Metric) negative(x float64) error {
 	if x < 0 {
 		return fmt.Errorf("%s is never negative; a change that a comparison may not show is in percent, as in %s<-5%%",
@@ -343,7 +337,7 @@ func (m Metric) negative(x float64) error {
 	return nil
 }
 
-// Least is a replacement for a value of zero in a ratio: half of the smallest value that can be told from zero.
+// Least replaces a value of 0 in a ratio. It is half of the smallest value that differs from 0.
 func (m Metric) Least() float64 {
 	if m.unit == share {
 		return 0.005
@@ -351,5 +345,5 @@ func (m Metric) Least() float64 {
 	return 0.5
 }
 
-// Timed tells whether the metric measures time, so that it is wrong if the load generator is too slow.
+// Timed tells whether the metric depends on time, so that it is wrong if the load generator is too slow.
 func (m Metric) Timed() bool { return m.Facet == speed || m.Facet == patience || m.Facet == work }

@@ -7,8 +7,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Percentiles summarizes a distribution of durations, in nanoseconds. A percentile for which there are too few
-// observations is null.
+// Percentiles summarizes a distribution of durations, in nanoseconds. A percentile is null if there are too few
+// observations.
 type Percentiles struct {
 	Count int64  `json:"count"`
 	P50   *int64 `json:"p50_ns"`
@@ -20,16 +20,16 @@ type Percentiles struct {
 	Mean  int64  `json:"mean_ns"`
 }
 
-// Beyond stands for a percentile that is greater than the longest wait that was observed.
+// Beyond stands for a percentile that is greater than the longest observed wait.
 const Beyond = time.Duration(-1)
 
-// beyond is how many observations must lie above a percentile.
+// beyond is the number of observations that must lie above a percentile.
 const beyond = 5
 
 // Supports tells whether n observations are enough for the quantile q.
 func Supports(q float64, n int64) bool { return float64(n)*(1-q) >= beyond-1e-6 }
 
-// Needs is how many observations are needed for the quantile q.
+// Needs returns the number of observations that the quantile q needs.
 func Needs(q float64) int64 { return int64(math.Ceil(beyond/(1-q) - 1e-6)) }
 
 // Text formats a percentile: "-" if there are too few observations, ">" and the maximum if it is Beyond.

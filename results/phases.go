@@ -18,10 +18,10 @@ type Phase struct {
 	To     int64    `json:"to_ns"`
 	Faults []string `json:"faults,omitempty"`
 
-	// Measured is shorter than the phase if the run ended early; 0 = the phase was not reached.
+	// Measured is shorter than the phase if the run ended early; 0 = the run did not reach the phase.
 	Measured   int64            `json:"measured_ns"`
 	Visits     Visits           `json:"visits"`
-	Unfinished int64            `json:"unfinished"` // visits that still waited for a worker at the end of the run
+	Unfinished int64            `json:"unfinished"` // visits that were still waiting for a worker at the end of the run
 	Throughput float64          `json:"throughput_per_s"`
 	Latency    Latencies        `json:"latency"`
 	Waiting    Waiting          `json:"waiting"`
@@ -30,15 +30,15 @@ type Phase struct {
 	Errors     map[string]int64 `json:"errors"`
 }
 
-// Take copies the measurements of the phase from r, where they are in the form of a run's.
+// Take copies the measurements from r, a run that has only this phase.
 func (p *Phase) Take(r *Run) {
 	p.Measured, p.Visits, p.Unfinished, p.Throughput, p.Latency = r.Measured, r.Visits, r.Arrivals.Unfinished,
 		r.Throughput, r.Latency
 	p.Waiting, p.Fairness, p.Errors = r.Waiting, r.Fairness, r.Errors
 }
 
-// In returns the run reduced to one of its phases; nil if it has no such phase. It lacks what is not measured by phase,
-// such as round trips and page views.
+// In returns the run reduced to one of its phases; nil if it has no such phase. Numbers that are not measured by
+// phase, such as lost page views, are missing.
 func (r *Run) In(phase string) *Run {
 	i := slices.IndexFunc(r.Phases, func(p Phase) bool { return p.Name == phase })
 	if i < 0 {
@@ -70,11 +70,10 @@ func (r *Run) Loop() string {
 	return text
 }
 
-// PhaseHead is the heading of a table of phases.
 var PhaseHead = []string{"phase", "from", "for", "due", "counted", "counted/s", "response p50", "p99", "max",
 	"commands", "server CPU"}
 
-// Row is the row of the phase below PhaseHead.
+// Row returns the cells of the phase below PhaseHead.
 func (p *Phase) Row() []string {
 	q, rate, most := &p.Latency.Response, "-", "-"
 	if p.Measured > 0 {
@@ -91,8 +90,8 @@ func (p *Phase) Row() []string {
 
 func clock(ns int64) string { return human.Number(time.Duration(ns).Seconds()) + " s" }
 
-// WritePhases writes the measurements by phase as text; nothing if no run has phases. Services are left out: see
-// WriteService.
+// WritePhases writes the measurements of each phase as text. Runs without phases are left out, and so are services:
+// see WriteService.
 func WritePhases(w io.Writer, runs []Run) error {
 	p := &human.Printer{W: w}
 	writePhases(p, slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Unseen() }))

@@ -111,7 +111,7 @@ func TestSafetyIsTheWorstVerdict(t *testing.T) {
 	}
 }
 
-// TestSumsOfTheWarmUpAreNoVerdict: of a measurement in which no visit was counted, the sums say nothing.
+// TestSumsOfTheWarmUpAreNoVerdict: if no visit was counted in the measurement, the totals prove nothing.
 func TestSumsOfTheWarmUpAreNoVerdict(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -139,7 +139,8 @@ func TestSumsOfTheWarmUpAreNoVerdict(t *testing.T) {
 	}
 }
 
-// TestARateOfNothingIsNoContradiction: visits that ended after the measurement make no rate and no fairness in it.
+// TestARateOfNothingIsNoContradiction: visits that ended after the measurement do not count for its rate and
+// fairness.
 func TestARateOfNothingIsNoContradiction(t *testing.T) {
 	t.Parallel()
 	r := Run{Visits: Visits{Begun: 34, Done: 34}}
@@ -222,7 +223,7 @@ func TestReadRunSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestBenchmarkFormat reads what was written with the parser of benchstat.
+// TestBenchmarkFormat reads the output with benchstat's parser.
 func TestBenchmarkFormat(t *testing.T) {
 	trips, p99 := 2.5, int64(2*ms)
 	run := Run{Topology: "single", Lock: "lease", Config: Config{Workers: 8, Keys: 8},
@@ -259,7 +260,7 @@ func TestBenchmarkFormat(t *testing.T) {
 	}
 }
 
-// TestARunNamesHowItsServersKeepThings: a log that is off is not named, although the servers of others tell how they
+// TestARunNamesHowItsServersKeepThings: a log that is off is not named, even if attached servers report how they
 // would sync it.
 func TestARunNamesHowItsServersKeepThings(t *testing.T) {
 	for want, settings := range map[string]map[string]string{

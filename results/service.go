@@ -8,11 +8,11 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Unseen tells whether waiters, holders and costs are invisible, because a service that does its own locking was
-// visited.
+// Unseen tells whether waiters, holders and costs are invisible, because the run visited a service that does its own
+// locking.
 func (r *Run) Unseen() bool { return r.Service != "" }
 
-// visitsToService describes how a service was visited; empty if none was.
+// visitsToService describes how a service was visited; empty = no service.
 func (r *Run) visitsToService() string {
 	if !r.Unseen() {
 		return ""
@@ -24,7 +24,6 @@ func (r *Run) visitsToService() string {
 	return strings.Join(append([]string{r.Service, human.Quantity(r.Keys, "page")}, load...), " · ")
 }
 
-// WriteService writes the measurements of visits to services.
 func WriteService(w io.Writer, runs []Run) error {
 	p := &human.Printer{W: w}
 	for i := range runs {

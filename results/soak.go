@@ -19,13 +19,12 @@ type Soak struct {
 	Inconclusive int   `json:"inconclusive"`
 	Holds        int64 `json:"holds"`
 	HandOffs     int64 `json:"hand_offs"`
-	Kept         int64 `json:"kept_bytes"` // bytes in the histories of rounds that did not pass
-	// Standing has one judgement for each kind of round on each lock and topology: the first failure, else a pass, else
-	// the last.
+	Kept         int64 `json:"kept_bytes"` // bytes of the histories of rounds that did not pass
+	// Standing has one judgement for each scenario, lock and topology: the first failure, or else a pass, or else the
+	// last judgement.
 	Standing []Judgement `json:"standing"`
 }
 
-// Take adds a round, and returns its status.
 func (s *Soak) Take(j Judgement) checker.Status {
 	status, _ := j.Status()
 	s.Rounds++
@@ -56,14 +55,13 @@ func (s *Soak) Take(j Judgement) checker.Status {
 	return status
 }
 
-// Text formats the totals.
 func (s *Soak) Text() string {
 	return fmt.Sprintf("%s: %d passed, %d FAILED, %d inconclusive; %s holds, %s contended hand-offs",
 		human.Quantity(s.Rounds, "round"),
 		s.Passed, s.Failed, s.Inconclusive, human.Count(s.Holds), human.Count(s.HandOffs))
 }
 
-// HistorySize is the size in bytes of the history in a run's directory; 0 if there is none.
+// HistorySize returns the size in bytes of the history in a run's directory; 0 if there is none.
 func HistorySize(dir string) int64 {
 	info, err := os.Stat(filepath.Join(dir, HistoryFile))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"hammerlock/checker"
 )
 
-// TestSoakCountsRounds takes rounds in an order in which each rule decides what stands of its kind.
+// TestSoakCountsRounds takes rounds in an order in which each rule of Standing decides once.
 func TestSoakCountsRounds(t *testing.T) {
 	var s Soak
 	take := func(scenario string, status checker.Status) {

@@ -8,8 +8,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// StreamText says what the servers' replication streams show about the locks; empty if none was read, or if they cannot
-// be compared.
+// StreamText describes what the servers' replication streams show about the locks; empty if no stream was read, or if
+// the streams show nothing.
 func (r *Run) StreamText() string {
 	s := r.Stream
 	if s == nil || s.Compared == 0 && len(s.Forgot) == 0 && !s.Overflow {
@@ -43,7 +43,7 @@ func (r *Run) StreamText() string {
 	return strings.Join(parts, "; ")
 }
 
-// forgotten says what a promoted replica did not have.
+// forgotten describes the grants and releases that a promoted replica did not have.
 func forgotten(t *history.Takeover) string {
 	if t.Grants+t.Released == 0 {
 		return " and knew all"

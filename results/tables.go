@@ -23,7 +23,7 @@ func WriteText(w io.Writer, runs []Run) error {
 	return p.Err
 }
 
-// WriteCrowd writes the results of a closed loop without latencies, since these depend on the machine.
+// WriteCrowd writes the results of closed loops without latencies, because these depend on the machine.
 func WriteCrowd(w io.Writer, runs []Run) error {
 	p := &human.Printer{W: w}
 	writeComparison(p, runs, false)
@@ -71,7 +71,7 @@ func (r *Run) write(p *human.Printer) {
 	p.Fact("repeat", r.Command)
 }
 
-// writeLatency writes a row for each distribution. On a narrow terminal it leaves out the mean.
+// writeLatency writes a row for each distribution. A narrow terminal leaves out the last columns.
 func (r *Run) writeLatency(p *human.Printer) {
 	const name, number = 26, 9
 	for _, row := range append([][]string{{"latency", "count", "p50", "p90", "p99", "p99.9", "max", "mean"}},
@@ -84,7 +84,7 @@ func (r *Run) writeLatency(p *human.Printer) {
 	}
 }
 
-// writeWorkloads describes the load that the runs have in common, and how services were visited.
+// writeWorkloads describes the load that the runs share, and the visits to each service.
 func writeWorkloads(p *human.Printer, runs []Run) {
 	var known []string
 	for i := range runs {
@@ -100,7 +100,7 @@ func writeWorkloads(p *human.Printer, runs []Run) {
 	}
 }
 
-// writeComparison writes the tables of several runs: verdicts, latencies if wanted, costs.
+// writeComparison writes the tables of several runs: verdicts, latencies if wanted, and costs.
 func writeComparison(p *human.Printer, runs []Run, latency bool) {
 	writeWorkloads(p, runs)
 	writeColumns(p, runs, verdictColumns)
@@ -116,7 +116,7 @@ func writeComparison(p *human.Printer, runs []Run, latency bool) {
 	writeNotes(p, runs)
 }
 
-// tooFew says which runs have too few visits for a p99; empty if all have enough.
+// tooFew names the runs with too few visits for a p99; empty if there are none.
 func tooFew(runs []Run) string {
 	var few []string
 	for i := range runs {
@@ -130,7 +130,7 @@ func tooFew(runs []Run) string {
 	return "p99 needs " + human.Quantity(Needs(0.99), "visit") + ": " + strings.Join(few, ", ")
 }
 
-// writeNotes says how far the numbers can be trusted, one line for all runs with the same note.
+// writeNotes says how far the numbers can be trusted, in one line for all runs with the same note.
 func writeNotes(p *human.Printer, runs []Run) {
 	var order []string
 	about := map[string][]string{}

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// terminal is a writer that knows how wide it is.
+// terminal is a writer with a width.
 type terminal struct {
 	strings.Builder
 	columns int
@@ -14,8 +14,8 @@ type terminal struct {
 
 func (t *terminal) Columns() int { return t.columns }
 
-// TestTablesFitTheTerminal writes one run and five of them: no row is wider than the terminal, and what has no room
-// beside the other columns stands below them.
+// TestTablesFitTheTerminal writes one run and then five. No row is wider than the terminal, and columns that do not
+// fit are below the others.
 func TestTablesFitTheTerminal(t *testing.T) {
 	ms := int64(12_345_678)
 	p := Percentiles{Count: 1_526, P50: &ms, P90: &ms, P99: &ms, P999: &ms, Max: ms, Mean: ms}

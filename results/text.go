@@ -11,12 +11,12 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Combination names a run by its topology and lock, and its scenario if it has one.
+// Combination names a run by topology, lock and scenario.
 func (r *Run) Combination() string {
 	return strings.TrimSpace(r.Topology + " " + r.Lock + " " + r.Scenario)
 }
 
-// Workload describes the load, as far as compared runs have it in common.
+// Workload describes the load. Runs with the same text can be compared.
 func (r *Run) Workload() string {
 	if text := cmp.Or(r.Wire, r.visitsToService()); text != "" {
 		return text
@@ -44,7 +44,7 @@ func (r *Run) Servers() string {
 	return text
 }
 
-// JainText formats Jain's index, if any visit ended within the measurement.
+// JainText formats Jain's index, or "-" if no visit ended within the measurement.
 func (f *Fairness) JainText() string {
 	if f.Jain == 0 {
 		return "Jain -"
@@ -52,14 +52,14 @@ func (f *Fairness) JainText() string {
 	return fmt.Sprintf("Jain %.2f", f.Jain)
 }
 
-// ThroughputText is the rate and the number of counted visits that ended within the measurement.
+// ThroughputText returns the rate, and the number of counted visits that ended within the measurement.
 func (r *Run) ThroughputText() (rate, count string) {
 	length := time.Duration(r.Measured)
 	return human.Number(r.Throughput), fmt.Sprintf("%s ended in %s",
 		human.Quantity(int64(math.Round(r.Throughput*length.Seconds())), "visit"), human.Duration(length))
 }
 
-// FairnessText says how visits and waits are distributed over the workers.
+// FairnessText describes how visits and waits are distributed over the workers.
 func (r *Run) FairnessText() string {
 	f := r.Fairness
 	text := fmt.Sprintf("%s over %s; %s; worst w%02d: %s", f.JainText(), human.Quantity(r.Workers, "worker"),
@@ -118,7 +118,7 @@ func (r *Run) LatencyRows() (rows [][]string) {
 	return rows
 }
 
-// CensoredText says how many waits were unfinished; empty if none was.
+// CensoredText describes the unfinished waits; empty if there were none.
 func (r *Run) CensoredText() string {
 	if r.Waiting.Censored == 0 {
 		return ""
@@ -146,7 +146,6 @@ func (r *Run) WokenText() string {
 	return strings.Join(parts, "; ")
 }
 
-// VisitsText says how the visits ended.
 func (r *Run) VisitsText() string {
 	v := r.Visits
 	text := fmt.Sprintf("%s begun, %s counted, %s timed out, %s failed, %s unknown",
@@ -172,7 +171,7 @@ func (c *Cost) Texts() (trips, commands, cpu string) {
 		write(c.ServerCPU, func(ns float64) string { return human.Duration(time.Duration(ns)) })
 }
 
-// fencedText says how much was rejected because of old fencing tokens, which is no error; empty if nothing was.
+// fencedText describes what was rejected because of old fencing tokens, which is no error; empty if nothing was.
 func (r *Run) fencedText() string {
 	if r.Views.Fenced == 0 {
 		return ""

@@ -16,17 +16,17 @@ import (
 // InteractiveText warns a reader of a run that a user has changed by key.
 const InteractiveText = "changed interactively: the history has each change as a fault by hand"
 
-// Judgement is the outcome of judging a run, for people and for CI systems.
+// Judgement is the result of judging a run, for people and for CI systems.
 type Judgement struct {
 	Topology string   `json:"topology"`
 	Lock     string   `json:"lock"`
 	Scenario string   `json:"scenario,omitempty"`
-	Strains  string   `json:"strains,omitempty"` // what the scenario puts under strain, in words
-	Class    string   `json:"class,omitempty"`   // group of scenarios that test the same; see Run
+	Strains  string   `json:"strains,omitempty"` // what the scenario strains, in words
+	Class    string   `json:"class,omitempty"`   // see Run
 	Faults   []string `json:"faults"`
 	Load     string   `json:"load,omitempty"`
-	Agents   string   `json:"agents,omitempty"`   // where the workers ran, and how well clocks agreed
-	Errors   string   `json:"errors,omitempty"`   // errors of a run in which no visit was successful
+	Agents   string   `json:"agents,omitempty"`   // machines of the workers, and how well their clocks agreed
+	Errors   string   `json:"errors,omitempty"`   // errors of a run without a successful visit
 	Recovery string   `json:"recovery,omitempty"` // longest recovery and its parts
 	Stream   string   `json:"stream,omitempty"`   // what the replication streams show about the locks
 	Command  string   `json:"command"`
@@ -41,11 +41,10 @@ type Judgement struct {
 	Verdicts    []checker.Verdict `json:"verdicts"`
 
 	earlier []string      // see Run
-	Started time.Time     `json:"-"` // start of the run, if known
+	Started time.Time     `json:"-"` // start of the run; zero = unknown
 	Took    time.Duration `json:"-"`
 }
 
-// Judgement returns the judgement of a run.
 func (r *Run) Judgement() Judgement {
 	j := Judgement{
 		Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Class: r.Class,
@@ -61,18 +60,18 @@ func (r *Run) Judgement() Judgement {
 	return j
 }
 
-// Fact is a line with a finding: its subject, and a sentence.
+// Fact is a finding in one line: its subject, and a sentence.
 type Fact struct {
 	Label string `json:"label"`
 	Text  string `json:"text"`
 }
 
-// Name names what was judged: topology, lock, and scenario if there is one.
+// Name returns topology, lock and scenario.
 func (j *Judgement) Name() string {
 	return strings.TrimSpace(j.Topology + " " + j.Lock + " " + j.Scenario)
 }
 
-// NotRun is a scenario that was not run for a lock, and why. It is no verdict.
+// NotRun is a scenario that was not run for a lock, and the reason. It is no verdict.
 type NotRun struct {
 	Topology string `json:"topology"`
 	Lock     string `json:"lock"`
@@ -82,7 +81,7 @@ type NotRun struct {
 	Ended    bool   `json:"ended,omitempty"`   // an earlier run has made it pointless
 }
 
-// Name names what was not run, in the form of Judgement.Name.
+// Name returns topology, lock and scenario.
 func (n *NotRun) Name() string { return n.Topology + " " + n.Lock + " " + n.Scenario }
 
 // WriteVerdicts writes the judgements in the form of Findings.
@@ -133,7 +132,7 @@ func (j *Judgement) write(p *human.Printer) {
 	p.Fact("repeat", j.Command)
 }
 
-// tell writes what a failure's cause means, the evidence, and advice.
+// tell writes the meaning of a failure's cause, the evidence, and advice.
 func tell(p *human.Printer, v *checker.Verdict) {
 	p.Maybe("", glossary.FindCause(v.Cause).Means)
 	for _, sentence := range v.Story {
@@ -142,7 +141,7 @@ func tell(p *human.Printer, v *checker.Verdict) {
 	p.Maybe("what to do", v.Remedy)
 }
 
-// Title names a verdict by its property and its status.
+// Title names a verdict by its property and its cause; without a cause, its status.
 func Title(v *checker.Verdict) string {
 	if v.Cause == "" {
 		return v.Checker + ": " + v.Status.String()
@@ -150,7 +149,7 @@ func Title(v *checker.Verdict) string {
 	return v.Checker + ": " + v.Cause
 }
 
-// evidence is the story of a verdict, and advice for its cause.
+// evidence returns the story of a verdict, with the advice at the end.
 func evidence(v *checker.Verdict) []string {
 	if v.Remedy == "" {
 		return v.Story
@@ -158,13 +157,13 @@ func evidence(v *checker.Verdict) []string {
 	return append(slices.Clip(v.Story), "what to do: "+v.Remedy)
 }
 
-// sentence is what a failed verdict has found. If its summary begins or ends with the cause, the cause is not repeated.
+// sentence describes a failed verdict. It does not repeat the cause if the summary begins or ends with it.
 func sentence(v *checker.Verdict) string {
 	text := strings.TrimSuffix(strings.TrimPrefix(v.Summary, v.Cause+": "), ": "+v.Cause)
 	return Title(v) + ": " + text
 }
 
-// Finding is what a verdict has found, including near misses.
+// Finding returns the summary of a verdict, including near misses.
 func Finding(v *checker.Verdict) string {
 	text := v.Summary
 	for _, name := range slices.Sorted(maps.Keys(v.Misses)) {
@@ -173,8 +172,9 @@ func Finding(v *checker.Verdict) string {
 	return text
 }
 
-// worst returns the most important verdict: the first failure, else the first inconclusive one. If most calls ended in
-// errors, that comes first, because it explains why other properties could not be judged.
+// worst returns the most important verdict: the first failure, or else the first inconclusive one. If most calls
+// ended in errors, that inconclusive verdict comes first, because it explains why other properties could not be
+// judged.
 func worst(verdicts []checker.Verdict) (checker.Status, string) {
 	verdicts = slices.DeleteFunc(slices.Clone(verdicts), func(v checker.Verdict) bool {
 		return v.Status == checker.NotJudged
@@ -196,14 +196,13 @@ func worst(verdicts []checker.Verdict) (checker.Status, string) {
 	return best.Status, text
 }
 
-// Safety is the worst status of a run, with a description.
+// Safety returns the worst status of a run, with a description.
 func (r *Run) Safety() (checker.Status, string) { return worst(r.Verdicts) }
 
-// Failed tells whether a check of the run failed.
 func (r *Run) Failed() bool {
 	status, _ := r.Safety()
 	return status == checker.Fail
 }
 
-// Status is the worst status of a judgement, with a description.
+// Status returns the worst status of a judgement, with a description.
 func (j *Judgement) Status() (checker.Status, string) { return worst(j.Verdicts) }

@@ -10,7 +10,7 @@ import (
 	"hammerlock/history"
 )
 
-// TestACauseIsSaidOnce, whether the summary names it first or last.
+// TestACauseIsSaidOnce, whether the summary has it at its beginning or its end.
 func TestACauseIsSaidOnce(t *testing.T) {
 	for summary, want := range map[string]string{
 		"deadlock: page 0 is stuck": "liveness: deadlock: page 0 is stuck",
@@ -23,7 +23,7 @@ func TestACauseIsSaidOnce(t *testing.T) {
 	}
 }
 
-// TestErrorsSpeakForARunThatIsUndecided: they are why nothing else could be judged.
+// TestErrorsSpeakForARunThatIsUndecided: they explain why nothing else could be judged.
 func TestErrorsSpeakForARunThatIsUndecided(t *testing.T) {
 	j := Judgement{Verdicts: []checker.Verdict{{Checker: "activity", Summary: "0 hand-offs"},
 		{Checker: "calls", Summary: "no such argument", Exposed: 9, Misses: map[string]int64{history.EndedInErrors: 9}},
@@ -33,8 +33,8 @@ func TestErrorsSpeakForARunThatIsUndecided(t *testing.T) {
 	}
 }
 
-// TestScenariosAreATable: a row says what proves the verdict, a cause is told once, with its remedy, by the shortest
-// story, and the verdict on the whole comes last.
+// TestScenariosAreATable: a row says what its verdict is based on. A cause is told once, by the shortest story and
+// with its remedy. The verdict on the whole is last.
 func TestScenariosAreATable(t *testing.T) {
 	passed := Judgement{Topology: "single", Lock: "lease", Scenario: "contention",
 		Faults: []string{"stall-worker@granted", "stall-worker:300ms@1s"}, Took: 2600 * time.Millisecond,
@@ -92,8 +92,7 @@ repeat        verify
 	}
 }
 
-// TestTheWholeVerdict: one undecided scenario in ten is tolerated, if every class of strain was judged, and nothing is
-// missing.
+// TestTheWholeVerdict: 10 % inconclusive scenarios are tolerated if every class was judged and nothing is missing.
 func TestTheWholeVerdict(t *testing.T) {
 	classes := []string{"a", "b"}
 	run := func(class string, status checker.Status) Judgement {

@@ -19,18 +19,19 @@ import (
 type Whole struct {
 	Status checker.Status `json:"status"`
 	Text   string         `json:"text"`
-	Failed []string       `json:"failed,omitempty"` // the failures
-	// scenarios without a verdict, and why; a pass may have some of these
+	Failed []string       `json:"failed,omitempty"`
+	// scenarios without a verdict, with the reasons; a pass may have a few
 	Open   []string `json:"undecided,omitempty"`
 	Extent *Extent  `json:"tried,omitempty"` // nil = no history was judged
 }
 
-// tolerated is the largest share of scenarios without a verdict with which the whole passes.
+// tolerated is the largest share of scenarios without a verdict with which the whole can pass.
 const tolerated = 0.1
 
-// Weigh makes one verdict of many judgements and of the scenarios that were not reached. The argument cut says why the
-// command ended early; empty if it did not. If some scenarios have no verdict, the whole passes only if they are few
-// and every class has a scenario that passed with enough activity. Without classes none is tolerated.
+// Weigh makes one verdict from many judgements and from the scenarios that were not reached. The argument cut says
+// why the command ended early; empty = it did not. If some scenarios have no verdict, the whole passes only if these
+// are few and every class has a scenario that passed with enough activity. Without classes, every scenario needs a
+// verdict.
 func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole) {
 	w.Extent = ExtentOf(all)
 	var open []string
@@ -75,7 +76,7 @@ func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole
 	return w
 }
 
-// safe tells whether enough was tried, and mutual exclusion held.
+// safe tells whether there was enough activity and mutual exclusion held.
 func (j *Judgement) safe() bool {
 	for _, name := range []string{enough, exclusion, history.Updates} {
 		if !slices.ContainsFunc(j.Verdicts,
@@ -93,8 +94,8 @@ func mostErred(v checker.Verdict) bool {
 	return v.Checker == history.Calls && 2*v.Misses[history.EndedInErrors] > v.Exposed
 }
 
-// NeverGranted says that the lock was requested in the run and never granted, so that other scenarios would show
-// nothing; empty if it was granted.
+// NeverGranted returns a text if the lock was requested in the run and never granted: other scenarios would show
+// nothing. It is empty otherwise.
 func (r *Run) NeverGranted() string {
 	exposed := map[string]int64{enough: -1}
 	for _, v := range r.Verdicts {
@@ -106,7 +107,7 @@ func (r *Run) NeverGranted() string {
 	return "nothing was granted in " + r.Scenario + ", so that no other scenario can say more"
 }
 
-// Proof is what a judgement is based on: failures, the amount of activity, faults, and time.
+// Proof lists what a judgement is based on: the failure, the amount of activity, faults, and time.
 func (j *Judgement) Proof() string {
 	at := func(name string) *checker.Verdict {
 		i := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Checker == name })
@@ -150,19 +151,19 @@ func (j *Judgement) broke() (all []string) {
 	return all
 }
 
-// Findings is everything that a command has judged, to be written as text.
+// Findings is everything that a command has judged, for a text.
 type Findings struct {
 	Judged []Judgement
 	NotRun []NotRun
 	Whole  Whole
-	Took   time.Duration // total time; 0 = it is not shown
-	Report string        // path of the report; empty if there is none
+	Took   time.Duration // total time; 0 = do not show it
+	Report string        // path of the report; empty = no report
 	Replay string        // command that shows a run again
 	Repeat string        // command that repeats everything
 }
 
-// Write writes the findings. For a single run it writes the verdict and all details. For several runs it writes a row
-// for each, then each cause once with evidence and advice, and at the end the verdict on the whole.
+// Write writes the findings. A single run gets the verdict and all details. Several runs get a row each, then each
+// cause once with evidence and advice, and then the verdict on the whole.
 func (f *Findings) Write(w io.Writer) error {
 	p := &human.Printer{W: w}
 	if len(f.Judged) == 1 && len(f.NotRun) == 0 {
@@ -196,7 +197,7 @@ func (f *Findings) close(p *human.Printer) {
 	}
 }
 
-// rows writes a row for each run, and for each scenario that was not reached in time. Scenarios that do not apply to a
+// rows writes a row for each run, and for each scenario for which there was no time. Scenarios that do not apply to a
 // lock share a row.
 func (f *Findings) rows(p *human.Printer) {
 	title, width := (*Judgement).title, 0
@@ -249,8 +250,8 @@ func (f *Findings) rows(p *human.Printer) {
 	}
 }
 
-// oneLock returns lock and topology if there is only one of each, so that names of scenarios identify the rows; empty
-// otherwise.
+// oneLock returns the lock and its topologies if there is only one lock and each scenario occurs once. Then the names
+// of scenarios identify the rows. It is empty otherwise.
 func (f *Findings) oneLock() string {
 	scenarios, topologies := map[string]bool{"": true}, map[string]bool{}
 	for i := range f.Judged {
@@ -263,7 +264,6 @@ func (f *Findings) oneLock() string {
 	return f.Judged[0].Lock + " on " + strings.Join(slices.Sorted(maps.Keys(topologies)), ", ")
 }
 
-// title is the name of a row.
 func (j *Judgement) title() string {
 	if j.Stretched > 1 {
 		return fmt.Sprintf("%s x%d", j.Name(), j.Stretched)
@@ -271,7 +271,7 @@ func (j *Judgement) title() string {
 	return j.Name()
 }
 
-// failure is the most important failed verdict; nil if none failed.
+// failure returns the first failed verdict; nil if there is none.
 func (j *Judgement) failure() *checker.Verdict {
 	i := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Status == checker.Fail })
 	if i < 0 {
@@ -280,13 +280,13 @@ func (j *Judgement) failure() *checker.Verdict {
 	return &j.Verdicts[i]
 }
 
-// Failure is a cause with the indices of the judgements that found it, the one with the shortest story first.
+// Failure is a cause with the indices of the judgements that found it. The first of these has the shortest story.
 type Failure struct {
 	*checker.Verdict
 	In []int
 }
 
-// Failures lists the causes of failures, the most frequent one first.
+// Failures lists the causes of failures, the most frequent first.
 func Failures(judged []Judgement) (all []Failure) {
 	for i := range judged {
 		v := judged[i].failure()

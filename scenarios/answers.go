@@ -8,8 +8,8 @@ import (
 	"hammerlock/workload"
 )
 
-// A visit outlasts the time in which connections break, for only then another worker can be granted the lock beside a
-// holder that believes too much.
+// A visit is longer than the time without connections. Only then can another worker get the lock while a holder
+// believes a wrong deadline.
 var lostExtensions = Scenario{
 	Name:  "lost-extensions",
 	Class: LostAnswers,
@@ -63,7 +63,7 @@ var sleepers = Scenario{
 	},
 }
 
-// Who gives up comes first, and is gone when the first holder gives the lock back.
+// The waiters that give up come first, and have left when the first holder releases the lock.
 var goneWaiters = Scenario{
 	Name: "gone-waiters",
 	Doc: "many come at once, every second one gives up before the first holder is done, and then no worker comes " +

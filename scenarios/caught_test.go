@@ -29,7 +29,7 @@ import (
 	"hammerlock/workload"
 )
 
-// hopeful takes an extension without an answer for one that went well.
+// hopeful takes an extension without a reply for a success.
 type hopeful struct{ locks.Lock }
 
 func (l hopeful) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
@@ -42,7 +42,7 @@ func (l hopeful) Extend(ctx context.Context, lease locks.Lease, ttl time.Duratio
 	return lease, nil
 }
 
-// reading takes an extension without an answer for one that went well if the key is found to be its own.
+// reading takes an extension without a reply for a success if the key has its own token.
 type reading struct {
 	locks.Lock
 	client redis.UniversalClient
@@ -60,7 +60,7 @@ func (l reading) Extend(ctx context.Context, lease locks.Lease, ttl time.Duratio
 	return lease, nil
 }
 
-// anySite lengthens a lease if one of the sites has done so.
+// anySite extends a lease if any of the sites has extended it.
 type anySite struct {
 	locks.Lock
 	sites []redis.UniversalClient
@@ -90,7 +90,7 @@ func (l anySite) Extend(ctx context.Context, lease locks.Lease, ttl time.Duratio
 	return lease, nil
 }
 
-// pooled has tokens of its process, which its threads take in turn.
+// pooled has tokens of its process, which its threads use in turn.
 type pooled struct {
 	client redis.UniversalClient
 	pool   *atomic.Int64
@@ -124,7 +124,7 @@ func (l pooled) Release(ctx context.Context, lease locks.Lease) error {
 
 func (l pooled) Close() error { return nil }
 
-// twoSteps looks whose lock it is and deletes it, and nobody can stop it between the two but its commands.
+// twoSteps checks the owner and then deletes the key. Pause cannot stop it between these commands.
 type twoSteps struct {
 	locks.Lock
 	client redis.UniversalClient
@@ -140,7 +140,7 @@ func (l twoSteps) Release(ctx context.Context, lease locks.Lease) error {
 	return l.client.Del(ctx, lease.Key).Err()
 }
 
-// byPattern deletes all keys that begin with the lock's name, its companions among them.
+// byPattern deletes all keys that begin with the lock's name, including other keys of the lock.
 type byPattern struct {
 	locks.Lock
 	client redis.UniversalClient
@@ -157,7 +157,7 @@ func (l byPattern) Release(ctx context.Context, lease locks.Lease) error {
 	return err
 }
 
-// untagged keeps the time of a grant in a companion key, and takes both in one step.
+// untagged keeps the time of a grant in a second key without a hash tag, and takes both keys in one step.
 type untagged struct {
 	locks.Lock
 	client redis.UniversalClient
@@ -176,7 +176,7 @@ func (l untagged) Acquire(ctx context.Context, key string, ttl time.Duration) (l
 	return lease, err
 }
 
-// deafened listens for the message of a release. When its connection breaks it goes on listening to it.
+// deafened listens for the message of a release. After its connection has broken, it still listens to the old one.
 type deafened struct {
 	locks.Lock
 	client redis.UniversalClient
@@ -207,7 +207,7 @@ func (l deafened) Wait(ctx context.Context, key string) (history.Wake, error) {
 	return history.Signal, ctx.Err()
 }
 
-// lined tells the first of a line that the lock is free. Nobody leaves the line.
+// lined tells the first in its queue that the lock is free. No waiter leaves the queue.
 type lined struct {
 	locks.Lock
 	client redis.UniversalClient
@@ -234,7 +234,7 @@ func (l lined) Wait(ctx context.Context, key string) (history.Wake, error) {
 	return history.Signal, ctx.Err()
 }
 
-// redials is on database 0 when one of its connections has broken.
+// redials uses database 0 after one of its connections has broken.
 type redials struct {
 	locks.Lock
 	on0 func() (locks.Lock, error)
@@ -260,7 +260,7 @@ func redialing(e locks.Env, l locks.Lock) locks.Lock {
 	}}
 }
 
-// unrenewed renews nothing any more when a server could not be reached.
+// unrenewed stops its renewals when it could not reach a server.
 type unrenewed struct {
 	locks.Lock
 	bare locks.Lock
@@ -287,7 +287,7 @@ func (l unrenewed) Release(ctx context.Context, lease locks.Lease) error {
 	return l.Lock.Release(ctx, lease)
 }
 
-// learntOnce goes on asking the server that had its key at first.
+// learntOnce sends all requests to the server that had its key at first.
 type learntOnce struct {
 	locks.Lock
 	env   locks.Env
@@ -308,7 +308,7 @@ func (l *learntOnce) Acquire(ctx context.Context, key string, ttl time.Duration)
 	return l.Lock.Acquire(ctx, key, ttl)
 }
 
-// wrong is a lock of the catalogue with one change.
+// wrong returns a lock of the catalogue with one change.
 func wrong(t *testing.T, name string, change func(locks.Env, locks.Lock) locks.Lock) locks.Spec {
 	t.Helper()
 	spec, ok := known.Find(name)
@@ -326,8 +326,8 @@ func wrong(t *testing.T, name string, change func(locks.Env, locks.Lock) locks.L
 	return spec
 }
 
-// TestLiveNamesAreAsPeopleWriteThem: a lock whose companion keys are in other slots of a cluster does not pass there,
-// and one that is right does.
+// TestLiveNamesAreAsPeopleWriteThem: a lock whose keys are in different slots of a cluster does not pass there. A
+// correct lock does.
 func TestLiveNamesAreAsPeopleWriteThem(t *testing.T) {
 	t.Parallel()
 	lock := wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return untagged{l, e.Sites[0]} })
@@ -344,8 +344,8 @@ func TestLiveNamesAreAsPeopleWriteThem(t *testing.T) {
 	}
 }
 
-// TestLiveScenariosCatchTheirKind: each of these locks is wrong in a way that one scenario asks about. It fails there,
-// for one of ten seeds at least, and not in contention, where nothing breaks.
+// TestLiveScenariosCatchTheirKind: each of these locks is broken in a way that one scenario tests. It fails there
+// with at least one of ten seeds, and passes in contention, which has no faults.
 func TestLiveScenariosCatchTheirKind(t *testing.T) {
 	t.Parallel()
 	byName := func(e locks.Env, l locks.Lock) locks.Lock { return byPattern{l, e.Sites[0]} }
@@ -400,7 +400,7 @@ func TestLiveScenariosCatchTheirKind(t *testing.T) {
 	}
 }
 
-// catches tells whether a scenario accuses a wrong lock with some seed, which passes where nothing breaks.
+// catches tells whether a scenario fails a broken lock with some seed. The lock must pass without faults.
 func catches(t *testing.T, lock locks.Spec, on, scenario string) {
 	t.Helper()
 	for seed := uint64(1); ; seed++ {
@@ -417,18 +417,18 @@ func catches(t *testing.T, lock locks.Spec, on, scenario string) {
 		return
 	}
 	status, text := verdict(t, lock, on, "contention", 1)
-	if status == checker.Fail && !strings.Contains(text, history.EqualTokens) { // they are equal in calm, too
+	if status == checker.Fail && !strings.Contains(text, history.EqualTokens) { // equal tokens show without faults too
 		t.Errorf("it fails where nothing breaks: %s", text)
 	}
 }
 
-// TestMain is a worker process if it is started as one.
+// TestMain becomes a worker process if the test is started as one.
 func TestMain(m *testing.M) {
 	os.Exit(crew.Main(context.Background(), crew.Catalogue{Locks: known.Locks, Counters: workload.AllCounters}, m.Run))
 }
 
-// TestLiveWhatIsMeasuredIsJudged: a call that hangs, one that panics and what a client keeps fail their run, also when
-// it is judged again from its file.
+// TestLiveWhatIsMeasuredIsJudged: a call that hangs, a call that panics, and memory that a client keeps fail their
+// run, also when the saved run is judged again.
 func TestLiveWhatIsMeasuredIsJudged(t *testing.T) {
 	t.Parallel()
 	for lock, want := range map[string]struct{ scenario, checker, cause string }{
@@ -453,7 +453,7 @@ func TestLiveWhatIsMeasuredIsJudged(t *testing.T) {
 				for _, all := range [][]checker.Verdict{run.Verdicts, again} {
 					n := slices.IndexFunc(all, func(v checker.Verdict) bool { return v.Checker == want.checker })
 					if v := all[n]; v.Status != checker.Fail || strings.Contains(v.Summary, "memory") {
-						return v.Summary // the memory of this process is that of other tests, too
+						return v.Summary // this process has the memory of other tests too
 					} else if v.Cause != want.cause || len(v.Story) < 2 || v.Remedy == "" {
 						t.Errorf("got %+v", v)
 					}
@@ -477,7 +477,7 @@ func TestAloneAStormIsSeen(t *testing.T) {
 	}
 }
 
-// verdict runs a scenario once: that it was undecided is an answer, too.
+// verdict runs a scenario once; the result may be inconclusive.
 func verdict(t *testing.T, lock locks.Spec, on, name string, seed uint64) (checker.Status, string) {
 	t.Helper()
 	return ran(t, lock, on, name, seed, t.TempDir()).Safety()
@@ -491,7 +491,7 @@ func ran(t *testing.T, lock locks.Spec, on, name string, seed uint64, out string
 		t.Fatalf("no scenario %q", name)
 	}
 	p := harness.Default()
-	scenario.Processes = 0 // others would have the lock of the catalogue
+	scenario.Processes = 0 // other processes would have the lock of the catalogue
 	p.Verify, p.Warmup, p.Faults, p.Attempts = true, 0, []string{"auto"}, 1
 	p.Topologies, p.Locks, p.Scenarios = []topologies.Spec{topology}, []locks.Spec{lock}, []scenarios.Scenario{scenario}
 	p.Out, p.Workload.Seed = out, seed

@@ -44,8 +44,8 @@ var processCrash = Scenario{
 	Shape:     func(w *workload.Shape) { w.Workers = 8 },
 }
 
-// lossy is the load around the loss of a server. Leases that the lock renews are often held for longer than one of
-// them, also those that begin after it.
+// lossy is the load around the loss of a server. If the lock renews its leases, most holds are longer than one lease,
+// also those that begin after the loss.
 func lossy(w *workload.Shape) {
 	w.Workers, w.Keys, w.Hold = 24, 8, 5*time.Millisecond
 	if w.TTL > TTL {
@@ -53,7 +53,8 @@ func lossy(w *workload.Shape) {
 	}
 }
 
-// Each process sees the server die for itself, and what one keeps in its memory meanwhile excludes no other.
+// Each process sees the death of the server. What a process keeps in its memory in the meantime excludes no other
+// process.
 var forgetful = Scenario{
 	Name: "forgetful",
 	Doc: "a server dies, and comes back without its keys when every lease is over. Two processes see it; what is " +

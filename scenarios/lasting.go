@@ -31,7 +31,8 @@ var refusedWrites = Scenario{
 	},
 }
 
-// A pause ends after all leases of its begin, and before those that reads of a key have made a client believe in.
+// A pause ends after all leases that ran at its beginning. It ends before the leases that a client would wrongly
+// assume after it has read a key.
 var heldWrites = Scenario{
 	Name: "held-writes",
 	Doc: "a server holds all writes back for longer than a lease but answers reads, and later it has no memory left: " +
@@ -47,7 +48,7 @@ var heldWrites = Scenario{
 	},
 }
 
-// A lease that the lock renews is short, so that a hold has about forty renewals.
+// If the lock renews its leases, they are short, so that a hold needs many renewals.
 var long = Scenario{
 	Name: "long",
 	Doc: "holds of more than ten seconds, with leases of half a minute or many renewals, and waiters who are as " +

@@ -43,9 +43,9 @@ var lateExtension = Scenario{
 	},
 }
 
-// For locks that take one command for a visit's grant and one for its release, the release is late that was called in
-// time. For other locks a lease ends between two commands, whatever the client is written in. Threads that share what
-// marks a hold meet each other.
+// If a lock uses one command for the grant and one for the release, a release that is sent in time arrives late. For
+// other locks, a lease ends between two commands. Threads of one process that share the mark of a hold get in each
+// other's way.
 var lateCommands = Scenario{
 	Name: "late-commands",
 	Doc: "one in twelve commands takes longer than a lease to arrive, as of a client that is stopped before it, also " +
@@ -83,7 +83,8 @@ var slowFence = Scenario{
 	NotFor:  fences,
 	Assumed: true,
 	Counter: workload.RedisFenced,
-	// A late fence is seen where it meets a holder whose messages are quick: when a delay ends. So it ends often.
+	// A late fencing token shows when it meets a holder with fast messages, which is when a delay ends. So a delay
+	// ends often.
 	Faults: []string{"delay:120ms@200ms", "heal@500ms", "delay:120ms@800ms", "heal@1100ms", "delay:120ms@1400ms",
 		"heal@1700ms", "delay:120ms@2000ms", "heal@2300ms", "delay:120ms@2600ms", "heal@2900ms"},
 	Duration: 3700 * time.Millisecond,

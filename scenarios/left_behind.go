@@ -7,7 +7,7 @@ import (
 	"hammerlock/workload"
 )
 
-// Readers come so seldom that the lock is free for most of the time, and so often that it is never free for long.
+// Readers come so seldom that the lock is free most of the time, and so often that it is never free for long.
 var deadReader = Scenario{
 	Name:  "dead-reader",
 	Class: Crashes,

@@ -20,9 +20,9 @@ var renewal = Scenario{
 	},
 }
 
-// The fault catches a holder at its grant. Holds of different lengths let grants come all the time, so that a cut
-// begins when it is planned: if all were alike, all pages would be granted at once, and the next grant would come when
-// the cut is to be healed.
+// The fault catches a holder at its grant. Holds differ in length, so grants come all the time and a cut begins when
+// it is planned. If all were alike, all pages would be granted together, and the next grant would come when the cut
+// is healed.
 var renewalCut = Scenario{
 	Name: "renewal-cut",
 	Doc: "a process is cut off from the servers for longer than a lease that it renews: " +
@@ -43,8 +43,8 @@ var renewalHangs = Scenario{
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 48, 24, 2*Renewed },
 }
 
-// Each page is an election of its own, for one has too few terms to tell. A candidate of each stands in every process.
-// They have the patience of those who stand by, and a term is many times what its leader does in it.
+// Each page is a separate election, because a single one has too few terms to judge. Every process has a candidate
+// for each page. The candidates' patience is long, and a term is many times the length of a leader's work in it.
 var leader = Scenario{
 	Name: "leader",
 	Doc: "elections with a candidate in each of three processes. A leader counts again and again for some leases. " +

@@ -1,6 +1,5 @@
-// Package scenarios is the catalogue of what a lock is strained with, by what it is about. A scenario is data: a shape
-// of load, what breaks meanwhile, and for whom that means anything. It makes visible what a wrong lock does, and judges
-// nothing.
+// Package scenarios is the catalogue of situations that strain a lock. A scenario is data: a load, the faults during
+// it, and the locks to which it applies. It makes the errors of a broken lock visible, and judges nothing.
 package scenarios
 
 import (
@@ -13,8 +12,8 @@ import (
 	"hammerlock/workload"
 )
 
-// All lists the scenarios in the order in which they are run: first those that show most of what locks get wrong in the
-// least time, so that a wrong one fails soon, and that the end of the budget costs least.
+// All lists the scenarios in the order in which they are run. The first ones find most errors in the least time, so a
+// broken lock fails soon and a spent budget costs little.
 var All = []Scenario{
 	contention, twoProcesses, long, minorityHung, lateHolder, crash, threeSites, fourSites,
 	readers, upgrade, steadyReaders, deadReader, permits, crossing,
@@ -27,12 +26,12 @@ var All = []Scenario{
 	slowSite, forgetful, takenOver, movingSlot, wear, wearRenewals, ticks,
 }
 
-// Brief are those that ask for every claim of a lock.
+// Brief lists scenarios that together test every claim of a lock.
 var Brief = []Scenario{contention, readers, upgrade, steadyReaders, deadReader, permits, crossing, twoProcesses,
 	crash, cancelled,
 	extensions, lateRelease, lateCommands, comeback, ambiguous, renewal, renewalHangs, leader, reentry, wear, ticks}
 
-// The classes of what strains a lock most: a verdict on its safety needs one scenario of each.
+// The classes of scenarios: a verdict on a lock's safety needs one scenario of each class.
 const (
 	Contention  = "contention"
 	LateHolders = "late holders"
@@ -40,35 +39,32 @@ const (
 	LostAnswers = "lost answers"
 )
 
-// Classes lists them.
 var Classes = []string{Contention, LateHolders, Crashes, LostAnswers}
 
-// Scenario is a way to strain a lock.
 type Scenario struct {
 	Name  string
-	Class string // one of Classes; empty = it is of none
-	Doc   string // what it strains
-	// NotFor says why the scenario does not apply to the locks of a scene; empty or nil = it applies.
+	Class string // one of Classes; empty = none
+	Doc   string // what the scenario strains
+	// NotFor returns the reason why the scenario does not apply to the locks of a scene; empty or nil = it applies.
 	NotFor     func(faults.Scene) string
-	Assumed    bool     // no lock may assume that this does not happen
-	CostJudged bool     // what the load makes the servers do is judged
-	Unused     bool     // its holders lose what they hold before they store: no page view need be counted
-	Alone      bool     // it needs the machine for itself: nothing runs beside it
-	Sites      int      // that a lock lives on which lives on several; 0 = as many as the topology has
-	Processes  int      // that the workers live in; 0 = in the suite itself
-	Faults     []string // as faults.Parse reads them; nil = none
-	Wire       []string // the faults for a program that makes its own load; nil = it is for none
-	// where the page views are counted; the zero Spec = where the plan says, as where both are fenced
+	Assumed    bool     // no lock may assume that the faults do not happen
+	CostJudged bool     // the work that the load causes on the servers is judged
+	Unused     bool     // holders lose the lock before they store, so no page view need be counted
+	Alone      bool     // the scenario needs the machine for itself: no other runs beside it
+	Sites      int      // number of sites of a lock on several sites; 0 = as many as the topology has
+	Processes  int      // number of worker processes; 0 = the workers are in the suite's process
+	Faults     []string // in the syntax of faults.Parse; nil = none
+	Wire       []string // the faults for a program with its own load; nil = the scenario is not for programs
+	// the counter of page views; the zero Spec = the plan's counter
 	Counter workload.CounterSpec
-	// MustJudge are the checkers, of liveness and fairness, that must have had enough to judge: both need stretches of
-	// time that nothing disturbs, and a run that is about something else has few of them on a busy machine.
+	// MustJudge lists the checkers, of liveness and fairness, that must have had enough to judge. Both need stretches
+	// of time without a disturbance, and other scenarios have few of them on a busy machine.
 	MustJudge []string
 	Duration  time.Duration
-	Leases    int                   // so many, one after the other, must fit in: it lasts longer where leases do
-	Shape     func(*workload.Shape) // what is special about the load; nil = nothing
+	Leases    int                   // number of leases that must fit in, one after another
+	Shape     func(*workload.Shape) // changes the default load; nil = no change
 }
 
-// Find returns the scenario with that name.
 func Find(name string) (Scenario, bool) {
 	for _, s := range All {
 		if s.Name == name {
@@ -78,20 +74,20 @@ func Find(name string) (Scenario, bool) {
 	return Scenario{}, false
 }
 
-// TTL is that of most scenarios: it ends often in a short run, and is long beside what a busy machine takes for a
-// visit.
+// TTL is the lease of most scenarios. It ends often in a short run, and is long compared with a visit on a busy
+// machine.
 const TTL = 400 * time.Millisecond
 
-// Renewed is that of leases that the lock renews: a busy machine must not keep it from doing so in time.
+// Renewed is the TTL of leases that the lock renews: long enough that a busy machine renews them in time.
 const Renewed = time.Second
 
-// Load is the load of a scenario, with a seed of its own. Leases that the lock renews are longer, and visits that take
-// several pages have as many at least.
+// Load returns the load of a scenario with this seed. Leases that the lock renews are longer. If visits take several
+// pages, there are at least as many pages.
 func (s Scenario) Load(seed uint64, claims history.Claims) workload.Shape {
 	w := workload.Shape{
 		Workers: 16, Keys: 1, Popularity: workload.Even, TTL: TTL, Hold: time.Millisecond, Wait: 2 * time.Second,
 		Retry: time.Millisecond, Reenter: 4, Readers: 0.5, Permits: 1, Arrivals: workload.Poisson, Seed: seed,
-		HeedDeadline: true, // leases are short: on a busy machine many a holder is late, which is not the lock's fault
+		HeedDeadline: true, // leases are short, so on a busy machine many holders are late through no fault of the lock
 		StopAtEnd:    true,
 	}
 	if claims.Renews {
@@ -106,7 +102,7 @@ func (s Scenario) Load(seed uint64, claims history.Claims) workload.Shape {
 	return w
 }
 
-// NotAbout are the checkers that the scenario is not about.
+// NotAbout lists the checkers whose verdict the scenario does not need.
 func (s Scenario) NotAbout() []string {
 	all := []string{history.Liveness, history.Fairness}
 	if s.Unused {
@@ -115,11 +111,11 @@ func (s Scenario) NotAbout() []string {
 	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(s.MustJudge, name) })
 }
 
-// recovery is how long servers may need to be as good as new so that what a scenario leaves after its last fault is
-// enough.
+// recovery is the time that servers may need to recover within the scenario's normal duration.
 const recovery = time.Second
 
-// Lasts is how long the scenario is on servers that need so long to recover, and with leases that the lock renews.
+// Lasts returns the duration of the scenario on servers that need this time to recover; renews means that the lock
+// renews its leases.
 func (s Scenario) Lasts(need time.Duration, renews bool) time.Duration {
 	d := s.Duration
 	if renews {
@@ -131,7 +127,7 @@ func (s Scenario) Lasts(need time.Duration, renews bool) time.Duration {
 	return d
 }
 
-// Planned is what breaks, as faults.Parse reads it, where operations come from a source.
+// Planned returns the faults for a source of load, in the syntax of faults.Parse.
 func (s Scenario) Planned(source faults.Source) []string {
 	planned := s.Faults
 	if source == faults.OnWire {
@@ -143,15 +139,15 @@ func (s Scenario) Planned(source faults.Source) []string {
 	return slices.Clone(planned)
 }
 
-// Programs are the scenarios for programs that make their own load.
+// Programs lists the scenarios for programs with their own load.
 func Programs() []Scenario {
 	return slices.DeleteFunc(slices.Clone(All), func(s Scenario) bool { return s.Wire == nil })
 }
 
-// Out says why a scenario is left out in a scene: it is nothing for the lock, a fault is unavailable there, or it
-// breaks what the lock relies on. It is empty if the scenario applies.
+// Out returns the reason why a scenario is left out in a scene: it does not apply to the lock, a fault is
+// unavailable, or a fault violates an assumption of the lock. It is empty if the scenario applies.
 func (s Scenario) Out(in faults.Scene) string {
-	program := in.Source == faults.OnWire // what its lock claims is not known
+	program := in.Source == faults.OnWire // the claims of its lock are unknown
 	if in.Claims.Once && s.Name != ticks.Name && !program {
 		return "a key of the lock is a tick, which is granted once"
 	}
@@ -175,7 +171,7 @@ func (s Scenario) Out(in faults.Scene) string {
 	return ""
 }
 
-// own is for servers that do nothing else: what others ask of them would be taken for the lock's.
+// own is for servers that nobody else uses: requests of others would be counted as the lock's.
 func own(s faults.Scene) string {
 	if !s.Can.Own {
 		return "the servers work for others, too"
@@ -186,11 +182,11 @@ func own(s faults.Scene) string {
 	return ""
 }
 
-// alone is for what befalls the only site: minority-hung asks what befalls one of several.
+// alone is for locks on one site: for several sites, minority-hung is the same test.
 var alone = faults.When(func(s faults.Scene) bool { return s.Sites > 1 },
 	"one of several sites that hangs is what minority-hung is about")
 
-// both is for what two say something for.
+// both combines two reasons: it returns the first that is not empty.
 func both(a, b func(faults.Scene) string) func(faults.Scene) string {
 	return func(s faults.Scene) string {
 		if why := a(s); why != "" {
@@ -200,7 +196,7 @@ func both(a, b func(faults.Scene) string) func(faults.Scene) string {
 	}
 }
 
-// claim is for locks that claim something.
+// claim is for locks with a certain claim; what says what they claim.
 func claim(claims func(faults.Scene) bool, what string) func(faults.Scene) string {
 	return faults.When(func(s faults.Scene) bool { return !claims(s) }, "the lock does not claim that "+what)
 }

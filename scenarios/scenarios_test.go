@@ -13,7 +13,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// scene is where the scenario would strain a lock.
+// scene returns the scene of the scenario for a lock on a topology.
 func (s Scenario) scene(lock locks.Spec, on topologies.Spec) faults.Scene {
 	w := s.Load(1, lock.Claims)
 	return faults.Scene{
@@ -24,7 +24,7 @@ func (s Scenario) scene(lock locks.Spec, on topologies.Spec) faults.Scene {
 	}
 }
 
-// TestEveryScenarioIsForSomebody looks whom each applies to. What it plans must be something that there is.
+// TestEveryScenarioIsForSomebody: each scenario applies to some lock, and its plan is valid.
 func TestEveryScenarioIsForSomebody(t *testing.T) {
 	for _, s := range All {
 		if found, ok := Find(s.Name); !ok || found.Doc != s.Doc {
@@ -61,7 +61,7 @@ func TestEveryScenarioIsForSomebody(t *testing.T) {
 	}
 }
 
-// TestOut says why a scenario is left out.
+// TestOut tests why a scenario is left out.
 func TestOut(t *testing.T) {
 	single, _ := topologies.Find("single")
 	redlock, _ := topologies.Find("redlock")
@@ -78,18 +78,18 @@ func TestOut(t *testing.T) {
 	}{
 		{contention, lease, single, false},
 		{renewal, watchdog, single, false},
-		{lateRelease, watchdog, single, true}, // its lease does not end on the way
+		{lateRelease, watchdog, single, true}, // its lease does not end before a message arrives
 		{renewal, lease, single, true},        // it claims no renewal
 		{minorityHung, lease, single, true},   // one site has no minority
 		{minorityHung, five, redlock, false},  //
-		{crash, setnx, single, false},         // it would die of it: nobody may rely on that
-		{lateHolder, setnx, single, true},     // without leases nobody is late
-		{forgetful, five, redlock, false},     // its leases are over when the server is back
-		{lateProcess, lease, single, false},   // its holders heed their deadlines
-		{threeSites, lease, single, true},     // it lives on one
+		{crash, setnx, single, false},         // it would fail: no lock may rely on that
+		{lateHolder, setnx, single, true},     // without leases no holder is late
+		{forgetful, five, redlock, false},     // its leases have ended when the server is back
+		{lateProcess, lease, single, false},   // its holders obey their deadlines
+		{threeSites, lease, single, true},     // it uses one site
 		{threeSites, five, redlock, false},    //
 		{sharedObject, lease, single, false},  //
-		{sharedObject, fair, single, true},    // an object of it stands in one queue
+		{sharedObject, fair, single, true},    // an object of it has one place in the queue
 	} {
 		if why := tt.scenario.Out(tt.scenario.scene(tt.lock, tt.on)); (why != "") != tt.out {
 			t.Errorf("%s of %s on %s: %q", tt.scenario.Name, tt.lock.Name, tt.on.Name, why)
@@ -97,8 +97,8 @@ func TestOut(t *testing.T) {
 	}
 }
 
-// TestEveryExpectationCanBeMet: its cause is one that verdicts name, its fault is there, and its scenario strains the
-// lock somewhere.
+// TestEveryExpectationCanBeMet: its cause occurs in verdicts, its fault exists, and its scenario applies to the lock
+// on some topology.
 func TestEveryExpectationCanBeMet(t *testing.T) {
 	named := 0
 	for _, lock := range known.Locks {
@@ -132,8 +132,8 @@ func TestEveryExpectationCanBeMet(t *testing.T) {
 	}
 }
 
-// TestTheTimeOfAllScenarios leaves 60 s of the budget, three minutes, for what goes on besides, and for what is
-// run again, also one after the other.
+// TestTheTimeOfAllScenarios leaves 60 s of the three-minute budget for other work and for repeated runs, also if the
+// scenarios run one after another.
 func TestTheTimeOfAllScenarios(t *testing.T) {
 	for _, lock := range known.Locks {
 		for _, on := range topologies.All {

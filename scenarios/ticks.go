@@ -7,7 +7,7 @@ import (
 	"hammerlock/workload"
 )
 
-// A key stays for longer than the clocks differ, and no tick comes twice in the run.
+// A key lasts for longer than the clocks differ, and no tick comes twice in the run.
 var ticks = Scenario{
 	Name: "ticks",
 	Doc: "machines whose clocks differ want to run a short job once a tick, and some ask at the same moment: exactly " +

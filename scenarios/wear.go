@@ -7,10 +7,11 @@ import (
 	"hammerlock/workload"
 )
 
-// rounds is how often the load comes and goes: two steps from one rest to the next tell growth from what is made once.
+// rounds is the number of times that the load comes and goes. The growth from one rest to the next, seen twice,
+// differs from what is made only once.
 const rounds = 3
 
-// In a process of their own nothing but the lock's clients grows.
+// In a separate process, only the lock's clients grow.
 var wear = Scenario{
 	Name: "wear",
 	Doc: "locks are taken and refused, then none is wanted for longer than a lease, three times: " +
@@ -25,8 +26,8 @@ var wear = Scenario{
 	},
 }
 
-// All take a lock at once, and lose it before they are done: no worker wants one while another may still believe in its
-// own.
+// All workers take their locks together and lose them before they are done. No worker requests a lock while another
+// may still believe in it.
 var wearRenewals = Scenario{
 	Name: "wear-renewals",
 	Doc: "many locks are taken, and a server stops for longer than their leases, which the lock renews; " +

@@ -2,7 +2,7 @@ package topologies
 
 import "testing"
 
-// TestASpecTellsTheReplicas as its sites do.
+// TestASpecTellsTheReplicas: a Spec has the same number of replicas as its sites.
 func TestASpecTellsTheReplicas(t *testing.T) {
 	for _, s := range All {
 		top := up(t, s.Name, Options{})
@@ -12,7 +12,8 @@ func TestASpecTellsTheReplicas(t *testing.T) {
 	}
 }
 
-// TestAccessTellsTheReplicas asks a site, and what a worker process makes of its access, how many replicas there are.
+// TestAccessTellsTheReplicas: a site, and the site that a worker process makes from its Access, have the same number
+// of replicas.
 func TestAccessTellsTheReplicas(t *testing.T) {
 	node := func(r Role) *Node { return &Node{Role: r} }
 	p, r := node(Primary), node(Replica)

@@ -9,18 +9,18 @@ import (
 	"syscall"
 )
 
-// block is a range of loopback addresses that this process owns: 127.A.B.0/24, claimed by listening on its last
-// address, so that a second run on the machine cannot claim it. The claim ends with the process. If only 127.0.0.1 can
-// be bound, the block is a range of ports.
+// block is the range of loopback addresses 127.A.B.0/24 that this process owns. The process claims it by listening on
+// its last address, so no other run on the machine can claim it too. The claim ends with the process. If only
+// 127.0.0.1 can be bound, the block is a range of ports.
 type block struct {
 	claim  *net.TCPListener
-	prefix string // first three bytes of all addresses of the block; empty if there is only one address
+	prefix string // first three bytes of all addresses, with a dot at the end; empty if the block is a range of ports
 	ip     func(node int) string
 	port   func(node int) (front, back int)
 }
 
-// The ports of a block lie below the ephemeral range, which starts at 32768, even with 10000 added: a cluster node's
-// bus listens at its port + 10000.
+// Linux takes ephemeral ports from 32768 on. A cluster node's bus listens at the node's port + 10000. So the ports of
+// a block are below 22768.
 const (
 	claimPort  = 20999
 	firstPort  = 21000
@@ -38,7 +38,7 @@ func claimBlock(flat bool) (*block, error) {
 	if flat || !manyLoopbacks() {
 		return claimPorts()
 	}
-	// start at a place that depends on the process number, so that runs which start together seldom collide
+	// the first guess depends on the process number, so runs that start together seldom collide
 	start := os.Getpid() * 40503
 	for i := range 128 * 256 {
 		n := (start + i) & 0x7fff
@@ -81,7 +81,7 @@ func claimPorts() (*block, error) {
 	return nil, errNoAddress
 }
 
-// node returns the addresses of node i: front is announced to clients and peers, the server listens at back.
+// node returns the addresses of node i. Clients and peers use front; the server listens at back.
 func (b *block) node(i int) (front, back string) {
 	f, p := b.port(i)
 	return net.JoinHostPort(b.ip(i), strconv.Itoa(f)), net.JoinHostPort(b.ip(i), strconv.Itoa(p))
@@ -89,7 +89,7 @@ func (b *block) node(i int) (front, back string) {
 
 func (b *block) release() error { return b.claim.Close() }
 
-// free tells whether every port of the block can be bound: another process may listen on 0.0.0.0.
+// free tells whether every port of the block can be bound. For example, another process may listen on 0.0.0.0.
 func (b *block) free() bool {
 	for i := range maxNodes {
 		front, back := b.port(i)
@@ -103,8 +103,8 @@ func (b *block) free() bool {
 	return true
 }
 
-// bind makes a socket and binds it, which fails if another process listens there. It does not listen: a child that is
-// forked at that moment inherits the socket, and if it listened, the server could not take the address.
+// bind makes a socket and binds it, which fails if another process listens there. The socket must not listen: a child
+// that is forked in this moment inherits it, and would keep the address from the server.
 func bind(ip string, port int) (fd int, err error) {
 	syscall.ForkLock.RLock()
 	fd, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestABlockIsFreeWhileNoSocketListens on its ports. A copy of a socket that has tried one, and does not listen, keeps
-// no server from it.
+// TestABlockIsFreeWhileNoSocketListens: a bound socket that does not listen, such as a copy in a child process, keeps
+// no server from the port.
 func TestABlockIsFreeWhileNoSocketListens(t *testing.T) {
 	b, err := claimBlock(false)
 	if err != nil {

@@ -16,21 +16,21 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// Attachment describes running servers that the suite did not start: their addresses, logins, and what the suite may do
-// there. The suite touches no key outside Prefix, and sends commands that disturb other users only if Allow names them.
+// Attachment describes running servers that the suite did not start, and what the suite may do with them. The suite
+// touches no key outside Prefix, and sends a command that disturbs other users only if Allow names it.
 type Attachment struct {
-	Endpoints []Endpoint // addresses that the user gave: those of sentinels if there are any, else of servers
-	Data      Login      // the login at the servers behind the sentinels
+	Endpoints []Endpoint // addresses that the user gave: of the sentinels if there are any, else of the servers
+	Data      Login      // login at the servers behind the sentinels
 	Master    string     // the primary's name in the sentinels' configuration
 	TLS       *TLS       `json:"-"`
 	Map       map[string]string
-	Prefix    string            // common prefix of all keys of all runs; each run appends random letters
-	Allow     []string          // names of Destructive
-	Tell      func(line string) // called with a line of text about each thing that the suite does; may be nil
-	Removed   []string          // descriptions of the keys of killed runs that this run has deleted
+	Prefix    string            // common prefix of the keys of all runs; each run appends random letters
+	Allow     []string          // keys of Destructive
+	Tell      func(line string) // is called with a line of text for each change that the suite makes; may be nil
+	Removed   []string          // one text for each killed run whose keys this run has deleted
 
 	tls   *tls.Config
-	names []string // names of the nodes that were found
+	names []string // names of the nodes that the suite found
 }
 
 // Endpoint is one address that the user named.
@@ -40,19 +40,18 @@ type Endpoint struct {
 	DB    int
 }
 
-// Login is a user and a password. It is never printed or encoded.
+// Login is a user and a password. It is never printed nor encoded.
 type Login struct{ user, password string }
 
-// NewLogin makes a login.
 func NewLogin(user, password string) Login { return Login{user, password} }
 
-// Parts returns the user and the password, for lock drivers that make their own connections.
+// Parts returns user and password, for lock drivers with their own connections.
 func (l Login) Parts() (user, password string) { return l.user, l.password }
 
-// Format implements fmt.Formatter. It prints a placeholder whatever the verb, so that no log shows a password.
+// Format implements fmt.Formatter. It prints a placeholder for every verb, so no log shows a password.
 func (l Login) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(hidden)") }
 
-// Of returns a Spec of the given kind of topology whose servers are the attached ones.
+// Of returns a copy of the Spec kind whose servers are the attached ones.
 func (a *Attachment) Of(kind Spec) Spec {
 	kind.attached, kind.embeddable, kind.join, kind.healthy = a, false, nil, writable
 	kind.Nodes = 1
@@ -62,20 +61,19 @@ func (a *Attachment) Of(kind Spec) Spec {
 	return kind
 }
 
-// foreign tells whether the servers were attached rather than started by the suite.
+// foreign tells whether the servers were attached, not started by the suite.
 func (t *Topology) foreign() bool { return t.Spec.attached != nil }
 
-// DefaultPrefix is the prefix of all keys that the suite writes.
 const DefaultPrefix = "hammerlock:"
 
-// Prefix is the prefix of all keys of this run.
+// Prefix returns the prefix of all keys of this run.
 func (t *Topology) Prefix() string { return cmp.Or(t.prefix, DefaultPrefix) }
 
-// errForeign is returned by operations that need a server process started by the suite, such as Kill.
+// errForeign is returned by operations on a server process that the suite did not start, such as Kill.
 var errForeign = errors.New("the server is not one of the suite")
 
-// attach finds the nodes of the running deployment, makes the sites, deletes the keys of killed runs and registers this
-// run.
+// attach finds the nodes of the running deployment and makes the sites. Then it deletes the keys of killed runs and
+// registers this run.
 func (t *Topology) attach(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -109,7 +107,7 @@ func (t *Topology) attach(ctx context.Context) (err error) {
 var configured = []string{"maxmemory-policy", "save", "appendonly", "appendfsync", "min-replicas-to-write",
 	"cluster-node-timeout"}
 
-// readConfig asks the first primary for its settings. Many cloud providers refuse CONFIG GET.
+// readConfig asks the first primary for its settings. Many cloud providers refuse CONFIG GET, which is no error.
 func (t *Topology) readConfig(ctx context.Context) {
 	i := slices.IndexFunc(t.Nodes, func(n *Node) bool { return n.Role == Primary })
 	if i < 0 {
@@ -127,7 +125,7 @@ func (t *Topology) readConfig(ctx context.Context) {
 	}
 }
 
-// describe adds the servers' versions and roles to the settings.
+// describe writes the servers' versions and roles to the settings of the run record.
 func (t *Topology) describe() {
 	a := t.Spec.attached
 	var nodes []string
@@ -156,8 +154,8 @@ func (t *Topology) describe() {
 	}
 }
 
-// openLinks puts proxies between clients and nodes if the plan has network faults. Clients are given the proxies'
-// addresses in place of those that servers announce.
+// openLinks puts a proxy in front of each node if the plan has network faults. Clients connect to the proxies instead
+// of the announced addresses.
 func (t *Topology) openLinks(ctx context.Context) error {
 	if t.network == nil {
 		return nil
@@ -179,7 +177,7 @@ func (t *Topology) openLinks(ctx context.Context) error {
 	return nil
 }
 
-// writable tells whether every site takes a write.
+// writable returns nil if every site accepts a write.
 func writable(ctx context.Context, t *Topology) error {
 	for i, c := range t.keepers {
 		if err := c.Set(ctx, t.prefix+"probe", "1", time.Second).Err(); err != nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// independent returns an error if an address leads to a server that another address already names: two names of one
-// server are not two independent sites. Two databases of one server are accepted, although they fail together.
+// independent returns an error if an earlier address leads to the same server and database: two names of one server
+// are not two independent sites. Two databases of one server are accepted, although they fail together.
 func (t *Topology) independent(n *Node, e Endpoint) error {
 	same, a := t.alias(n), t.Spec.attached
 	if same < 0 {
@@ -22,7 +22,7 @@ func (t *Topology) independent(n *Node, e Endpoint) error {
 	return nil
 }
 
-// alias returns the index of an earlier node that is the same server as the last node; -1 if there is none.
+// alias returns the index of an earlier node that is the same server as the last node, or -1 if there is none.
 func (t *Topology) alias(n *Node) int {
 	return slices.IndexFunc(t.Nodes[:len(t.Nodes)-1], func(m *Node) bool { return m.runID == n.runID && n.runID != "" })
 }

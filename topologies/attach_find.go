@@ -16,8 +16,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// find asks the deployment for its nodes. Every address that clients will be sent to must be reachable. An unreachable
-// replica is left out.
+// find asks the deployment for its nodes. It is an error if the suite cannot reach an address that clients use. An
+// unreachable replica is left out.
 func (t *Topology) find(ctx context.Context) error {
 	a := t.Spec.attached
 	var err error
@@ -40,7 +40,6 @@ func (t *Topology) find(ctx context.Context) error {
 	return t.keep(ctx)
 }
 
-// at adds a node at the given address and connects to it.
 func (t *Topology) at(ctx context.Context, name string, role Role, e Endpoint) (*Node, error) {
 	n := &Node{Name: name, Role: role, topology: t, front: e.Addr, back: cmp.Or(t.Spec.attached.Map[e.Addr], e.Addr)}
 	if err := n.connect(ctx, e); err != nil {
@@ -50,7 +49,7 @@ func (t *Topology) at(ctx context.Context, name string, role Role, e Endpoint) (
 	return n, nil
 }
 
-// connect makes the suite's own connection and reads the server's version, role and run id.
+// connect opens the suite's own connection, and reads the server's version, role and run id.
 func (n *Node) connect(ctx context.Context, e Endpoint) error {
 	a := n.topology.Spec.attached
 	n.control = newControl(controlOptions{addr: n.front, to: n.back, login: e.Login, db: e.DB, tls: a.tls})
@@ -94,11 +93,11 @@ func (n *Node) connect(ctx context.Context, e Endpoint) error {
 	return nil
 }
 
-// modes maps each topology to the value of redis_mode that INFO of its servers has to show.
+// modes maps a topology to the redis_mode that INFO of its servers must show.
 var modes = map[string]string{"single": "standalone", "replica": "standalone", "sentinel": "standalone",
 	"redlock": "standalone", "cluster": "cluster"}
 
-// refusedLogin tells whether an error says that the login was refused, rather than the command.
+// refusedLogin tells whether the server refused the login, and not the command.
 func refusedLogin(err error) bool {
 	return redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "WRONGPASS") ||
 		redis.HasErrorPrefix(err, "ERR AUTH")
@@ -113,7 +112,8 @@ func (n *Node) unreachable(err error) error {
 	return Unreachable(where, n.front, n.topology.Spec.attached.TLS, err)
 }
 
-// Unreachable adds advice to the error of an attached server that does not answer; where says which server it is.
+// Unreachable adds advice for the user to the error of an attached server that does not answer; where names the
+// server.
 func Unreachable(where, addr string, secured *TLS, err error) error {
 	var reply redis.Error
 	refused := errors.As(err, &reply)
@@ -156,7 +156,7 @@ func helloFields(reply any) map[string]string {
 	return nil
 }
 
-// version stores the server's program and version from the first answer that has them.
+// version stores the server's program and version from the first reply that has them.
 func (t *Topology) version(info, hello map[string]string) {
 	if t.Options.Server.Version != "" {
 		return
@@ -173,7 +173,7 @@ func (t *Topology) version(info, hello map[string]string) {
 	}
 }
 
-// hide records that the servers refuse a command to the suite.
+// hide records that the servers refuse a command.
 func (t *Topology) hide(what string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -183,14 +183,14 @@ func (t *Topology) hide(what string, err error) {
 	t.hidden[what] = err.Error()
 }
 
-// Hidden maps each command that the attached servers refused to the error they gave.
+// Hidden maps each command that the attached servers refused to their error.
 func (t *Topology) Hidden() map[string]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.hidden)
 }
 
-// foreignSite adds a site that clients find through the given nodes.
+// foreignSite adds a site to which clients connect through the nodes seeds.
 func (t *Topology) foreignSite(name string, e Endpoint, nodes []*Node, seeds ...*Node) *Site {
 	a := t.Spec.attached
 	s := &Site{Name: name, Nodes: nodes, seeds: seeds, tls: a.tls,
@@ -286,8 +286,8 @@ func (t *Topology) findBehindSentinels(ctx context.Context) error {
 	return nil
 }
 
-// maybe adds a replica if it can be reached. No client is sent to it. If the sentinels list a server under two names,
-// they may promote it under one and then make it a replica of itself.
+// maybe adds a replica if it can be reached; no client connects to it. A server that the sentinels list under two
+// names is left out: a failover may promote it under one name and then make it a replica of itself.
 func (t *Topology) maybe(ctx context.Context, name string, e Endpoint) {
 	n, err := t.at(ctx, name, Replica, e)
 	if err == nil {
@@ -339,7 +339,7 @@ func (t *Topology) findCluster(ctx context.Context) (err error) {
 	if err != nil {
 		t.hide("CLUSTER NODES", err)
 	}
-	for _, m := range all { // nodes name each other by address, but clients may be sent to host names
+	for _, m := range all { // nodes name each other by address, but clients may get host names
 		if m.name == "" {
 			continue
 		}
@@ -350,7 +350,8 @@ func (t *Topology) findCluster(ctx context.Context) (err error) {
 	return nil
 }
 
-// slots asks one node which node owns which slots. A node that does not know its own host name leaves itself out.
+// slots asks one node for the owners of all slots. If a node does not know its own host name, its reply leaves that
+// name empty.
 func (t *Topology) slots(ctx context.Context, e Endpoint) ([]redis.ClusterSlot, error) {
 	n := &Node{Name: "seed", Role: Primary, topology: t, front: e.Addr,
 		back: cmp.Or(t.Spec.attached.Map[e.Addr], e.Addr)}
@@ -358,9 +359,9 @@ func (t *Topology) slots(ctx context.Context, e Endpoint) ([]redis.ClusterSlot, 
 	if err := n.connect(ctx, e); err != nil {
 		return nil, err
 	}
-	// CLUSTER SLOTS is the command that client libraries of all versions send
+	// client libraries of all versions send CLUSTER SLOTS
 	asked := redis.NewClusterSlotsCmd(ctx, "cluster", "slots")
-	_ = n.control.Process(ctx, asked) // the error is read from asked
+	_ = n.control.Process(ctx, asked) // asked keeps the error
 	slots, err := asked.Result()
 	if err != nil {
 		return nil, fmt.Errorf("%s: CLUSTER SLOTS: %w", e.Addr, err)
@@ -379,7 +380,7 @@ func (t *Topology) slots(ctx context.Context, e Endpoint) ([]redis.ClusterSlot, 
 	return slots, nil
 }
 
-// mapHint adds to an error how --map makes an announced address reachable.
+// mapHint adds to an error how --map makes the announced address reachable.
 func mapHint(err error, addr string) error {
 	return fmt.Errorf("%w; if it has another address from here: --map %s=HOST:PORT", err, addr)
 }

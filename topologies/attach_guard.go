@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Harmless lists the commands without a key that may be sent to attached servers. They change nothing that outlives the
-// connection.
+// Harmless lists the commands without a key that may be sent to attached servers: they change nothing that outlives
+// the connection.
 var Harmless = []string{
 	"AUTH", "HELLO", "PING", "SELECT", "READONLY", "ROLE", "INFO", "SCAN", "COMMAND",
 	"CLIENT SETNAME", "CLIENT SETINFO", "CLIENT TRACKING", "CONFIG GET",
@@ -21,7 +21,8 @@ var Harmless = []string{
 	"MULTI", "EXEC", "DISCARD", "UNWATCH", "WAIT",
 }
 
-// Destructive lists the commands that disturb other users of the server, by the name with which the user allows them.
+// Destructive lists the commands that disturb other users of the server. Its keys are the names with which the user
+// allows the commands.
 var Destructive = map[string][]string{
 	"failover":     {"SENTINEL FAILOVER", "CLUSTER FAILOVER"},
 	"client-pause": {"CLIENT PAUSE"},
@@ -30,23 +31,23 @@ var Destructive = map[string][]string{
 	"script-flush": {"SCRIPT FLUSH"},
 }
 
-// DestructiveNames lists them.
+// DestructiveNames lists the keys of Destructive.
 func DestructiveNames() []string { return slices.Sorted(maps.Keys(Destructive)) }
 
 // keyed lists the commands of the suite whose first argument is a key.
 var keyed = []string{"TYPE", "GET", "SET", "HKEYS", "PTTL", "DEL", "UNLINK", "EXISTS"}
 
-// errNotAllowed is returned in place of sending a command that could disturb other users.
+// errNotAllowed means that a command was not sent, because it may disturb other users.
 var errNotAllowed = errors.New("not sent to servers of others")
 
-// guard is a client hook that checks each command which the suite itself sends to attached servers.
+// guard is a client hook that checks each command of the suite to attached servers.
 type guard struct {
 	passing
 	prefix string
 	allow  []string
 }
 
-// admits returns nil if a command is harmless, explicitly allowed, or about a key of this run.
+// admits returns nil if a command is harmless, is allowed by the user, or has a key of this run.
 func (g guard) admits(cmd redis.Cmder) error {
 	args := cmd.Args()
 	word := func(i int) string {

@@ -16,9 +16,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Every run enters its prefix in a hash on each site. The next run deletes the keys of entries whose owner is dead. An
-// owner on the same machine is looked up in the process table. An owner on another machine is dead if its heartbeat key
-// has expired.
+// Every run enters its prefix in a hash on each site. The next run deletes the keys of each entry whose owner is
+// dead. If the owner runs on the same machine, the process table shows whether it lives. On another machine, it is
+// dead if its heartbeat key has expired.
 const (
 	registry  = "runs"  // name of the hash, after the common prefix
 	signOf    = "alive" // name of the heartbeat key, after the run's prefix
@@ -29,16 +29,15 @@ const (
 	scanCount    = 1000
 )
 
-// owner identifies the process that owns a prefix.
+// owner identifies the process that uses a prefix.
 type owner struct {
 	Host    string `json:"host"`
-	Space   string `json:"space"` // identifies machine, boot and container: process numbers are unique only there
+	Space   string `json:"space"` // identifies machine, boot and container, because process numbers are unique only there
 	PID     int    `json:"pid"`
-	Start   string `json:"start"` // start time of the process in clock ticks, because process numbers are reused
+	Start   string `json:"start"` // start time in clock ticks, because process numbers are reused
 	Started string `json:"started"`
 }
 
-// me is the owner entry of this process.
 func me() owner {
 	o := owner{PID: os.Getpid(), Start: processStart(os.Getpid()), Space: processSpace(),
 		Started: time.Now().UTC().Format(time.RFC3339)}
@@ -46,8 +45,7 @@ func me() owner {
 	return o
 }
 
-// processSpace identifies the boot and the container in which process numbers are unique; empty if the system does not
-// say.
+// processSpace identifies the boot and the container of this process; empty if the system has no /proc.
 func processSpace() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	space, failed := os.Readlink("/proc/self/ns/pid")
@@ -57,7 +55,7 @@ func processSpace() string {
 	return strings.TrimSpace(string(boot)) + " " + space
 }
 
-// processStart returns the start time of a process; empty if there is no such process, or if the system does not say.
+// processStart returns the start time of a process in clock ticks; empty if there is no such process or no /proc.
 func processStart(pid int) string {
 	const start = 19 // field 22
 	if stat := processStat(pid); len(stat) > start {
@@ -66,14 +64,14 @@ func processStart(pid int) string {
 	return ""
 }
 
-// processStat returns the fields of proc_pid_stat(5) from field 3 on; nil without such a process or without /proc.
+// processStat returns the fields of proc_pid_stat(5) from field 3 on; nil if there is no such process or no /proc.
 func processStat(pid int) []string {
 	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	_, after, _ := strings.Cut(string(text), ") ")
 	return strings.Fields(after)
 }
 
-// keep opens clients that bypass all proxies; they delete keys and renew the heartbeat.
+// keep opens clients without proxies. They delete keys and renew the heartbeat.
 func (t *Topology) keep(ctx context.Context) error {
 	for _, s := range t.Sites {
 		c := s.Access().Site().Client(ClientOptions{})
@@ -85,8 +83,8 @@ func (t *Topology) keep(ctx context.Context) error {
 	return nil
 }
 
-// enter deletes the keys of dead runs, registers this run and starts to renew its heartbeat. The cleanup function stops
-// that and deletes this run's keys.
+// enter deletes the keys of dead runs, registers this run, and starts to renew its heartbeat. The function t.clean
+// ends this and deletes the keys of this run.
 func (t *Topology) enter(ctx context.Context) error {
 	a := t.Spec.attached
 	text, err := json.Marshal(me())
@@ -126,13 +124,14 @@ func (t *Topology) enter(ctx context.Context) error {
 	return nil
 }
 
-// sign writes the registration and the heartbeat key of this run to a site.
+// sign writes this run's registration and heartbeat key to a site.
 func (t *Topology) sign(ctx context.Context, c redis.UniversalClient, owner []byte) error {
 	return errors.Join(c.Set(ctx, t.prefix+signOf, "1", aliveFor).Err(),
 		c.HSet(ctx, t.Spec.attached.Prefix+registry, t.prefix, owner).Err())
 }
 
-// live renews the heartbeat key until done is closed, and the registration with it, because a server may lose data.
+// live renews the heartbeat key until done is closed. It also renews the registration, because a server may lose
+// data.
 func (t *Topology) live(ctx context.Context, done <-chan struct{}, owner []byte) {
 	ticker := time.NewTicker(aliveTurn)
 	defer ticker.Stop()
@@ -144,13 +143,13 @@ func (t *Topology) live(ctx context.Context, done <-chan struct{}, owner []byte)
 		}
 		ctx, cancel := context.WithTimeout(ctx, aliveTurn)
 		for _, c := range t.keepers {
-			_ = t.sign(ctx, c, owner) // an error is ignored: it is tried again at the next tick
+			_ = t.sign(ctx, c, owner) // an error does not matter: the next tick tries again
 		}
 		cancel()
 	}
 }
 
-// removeLeftovers deletes the keys of dead runs on a site and reports that.
+// removeLeftovers deletes the keys of dead runs on a site and reports each deletion.
 func (t *Topology) removeLeftovers(ctx context.Context, c redis.UniversalClient) error {
 	a := t.Spec.attached
 	runs, err := c.HGetAll(ctx, a.Prefix+registry).Result()
@@ -160,7 +159,7 @@ func (t *Topology) removeLeftovers(ctx context.Context, c redis.UniversalClient)
 	for prefix, text := range runs {
 		var o owner
 		if json.Unmarshal([]byte(text), &o) != nil || !strings.HasPrefix(prefix, a.Prefix) || prefix == a.Prefix {
-			continue // the entry was not written by the suite
+			continue // not written by the suite
 		}
 		dead, err := isDead(ctx, c, prefix, o)
 		if err != nil {
@@ -195,7 +194,7 @@ func isDead(ctx context.Context, c redis.UniversalClient, prefix string, o owner
 	return alive == 0, err
 }
 
-// sweep deletes every key that begins with a prefix, and no other.
+// sweep deletes all keys that begin with a prefix, and returns their number.
 func sweep(ctx context.Context, c redis.UniversalClient, prefix string) (removed int64, err error) {
 	var mu sync.Mutex // the primaries of a cluster are scanned in parallel
 	one := func(ctx context.Context, node *redis.Client) error {
@@ -246,13 +245,13 @@ func literal(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
 
-// Empty deletes the keys of all runs: those with the common prefix on attached servers, or all keys on the suite's own.
+// Empty deletes all keys of the suite's own servers, or the keys of this run on attached servers.
 func (t *Topology) Empty(ctx context.Context) error {
 	for _, c := range t.keepers {
 		if _, err := sweep(ctx, c, t.prefix); err != nil {
 			return err
 		}
-		// deleted just now; the next renewal may be late
+		// the heartbeat key was deleted too
 		if err := c.Set(ctx, t.prefix+signOf, "1", aliveFor).Err(); err != nil {
 			return err
 		}
@@ -267,7 +266,7 @@ func (t *Topology) Empty(ctx context.Context) error {
 	return empty(ctx, t.Nodes)
 }
 
-// flush deletes all keys of servers that the suite started.
+// flush deletes all keys of the servers that the suite started.
 func flush(ctx context.Context, nodes []*Node) error {
 	for _, n := range nodes {
 		if n.Role == Sentinel {

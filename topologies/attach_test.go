@@ -10,13 +10,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// theirs is a single server as if somebody else ran it.
+// theirs returns a single server, as if another user ran it.
 func theirs(t *testing.T) *Node {
 	t.Helper()
 	return up(t, "single", Options{}).Nodes[0]
 }
 
-// attachTo attaches to a server.
 func attachTo(t *testing.T, n *Node, a Attachment) *Topology {
 	t.Helper()
 	a.Endpoints = []Endpoint{{Addr: n.Addr(), Login: NewLogin("", n.topology.password)}}
@@ -55,8 +54,8 @@ func names(t *testing.T, n *Node) map[string]bool {
 	return all
 }
 
-// TestOnlyTheKeysOfDeadRunsAreRemoved finds in the registry a run of another machine that lives, one that does not, one
-// of this machine, and what this suite never wrote.
+// TestOnlyTheKeysOfDeadRunsAreRemoved puts into the registry a living and a dead run of another machine, a dead run
+// of this machine, and an entry that the suite never wrote.
 func TestOnlyTheKeysOfDeadRunsAreRemoved(t *testing.T) {
 	t.Parallel()
 	n := theirs(t)
@@ -102,7 +101,7 @@ func TestOnlyTheKeysOfDeadRunsAreRemoved(t *testing.T) {
 	}
 }
 
-// TestAPrefixIsNoPattern removes keys under a prefix that looks like one.
+// TestAPrefixIsNoPattern deletes keys under a prefix that looks like a pattern.
 func TestAPrefixIsNoPattern(t *testing.T) {
 	t.Parallel()
 	n := theirs(t)
@@ -117,7 +116,7 @@ func TestAPrefixIsNoPattern(t *testing.T) {
 	}
 }
 
-// TestNothingHarmfulIsSent tries commands on the suite's own connection to a server of others.
+// TestNothingHarmfulIsSent tries commands on the suite's own connection to an attached server.
 func TestNothingHarmfulIsSent(t *testing.T) {
 	t.Parallel()
 	n := theirs(t)

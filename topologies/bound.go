@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// The client library allocates memory for a reply as soon as the reply announces its length. Attached servers may
-// announce any length, so these bounds protect the suite.
+// The client library allocates memory for a reply as soon as it reads the reply's length. Attached servers may
+// announce any length, so the suite limits it.
 const (
 	mostAnswer = 64 << 20 // bytes of one reply, with an estimate for its elements
 	perElement = 64
@@ -18,12 +18,12 @@ const (
 // errTooMuch ends a connection whose server announces a longer reply than the suite can have asked for.
 var errTooMuch = errors.New("the server announces an answer that is too large")
 
-// bound parses the replies on a connection (RESP2 or RESP3) and adds up the lengths that they announce. The zero value
-// is ready to use.
+// bound parses the replies on a connection (RESP2 or RESP3) and adds up the announced lengths. The zero value is
+// ready to use.
 type bound struct {
-	line []byte // the current line as far as it has arrived
-	skip int    // bytes of a bulk string that are still to come
-	due  int    // elements of the current reply that are still to come
+	line []byte // the part of the current line that has arrived
+	skip int    // bytes of a bulk string that have not arrived
+	due  int    // elements of the current reply that have not arrived
 	size int    // bytes that the current reply has announced so far
 }
 
@@ -48,11 +48,11 @@ func (b *bound) take(read []byte) error {
 	return nil
 }
 
-// elements maps the first byte of an aggregate reply (array, set, push, map, attributes) to the number of values for
+// elements maps the first byte of an aggregate reply (array, set, push, map, attributes) to the number of values of
 // each announced entry.
 var elements = map[byte]int{'*': 1, '~': 1, '>': 1, '%': 2, '|': 2}
 
-// announced parses a line of a reply: a simple value, or the length of what follows. It returns false if that is too
+// announced parses a line of a reply: a simple value, or a length. It returns false if the announced reply is too
 // long.
 func (b *bound) announced() bool {
 	if b.due == 0 {
@@ -66,7 +66,7 @@ func (b *bound) announced() bool {
 	n, err := strconv.Atoi(string(bytes.TrimSuffix(b.line[1:], []byte{'\r'})))
 	switch text := kind == '$' || kind == '=' || kind == '!'; {
 	case err != nil || n < 0 || !text && each == 0:
-		return true // the line is a simple value, or null
+		return true // a simple value, or null
 	case n > mostAnswer:
 		return false
 	case text:
@@ -75,7 +75,7 @@ func (b *bound) announced() bool {
 		b.due, b.size = b.due+n*each, b.size+n*each*perElement
 	}
 	if kind == '|' {
-		b.due++ // attributes are followed by the value that they describe
+		b.due++ // attributes come before the value that they describe
 	}
 	return b.size <= mostAnswer
 }

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestAnAnnouncedSizeIsBounded lets answers of a server of others come whole, and byte by byte.
+// TestAnAnnouncedSizeIsBounded parses replies as a whole, and byte by byte.
 func TestAnAnnouncedSizeIsBounded(t *testing.T) {
-	const text = "$12\r\n*2147483648\r\r\n" // what looks like an array is the text
+	const text = "$12\r\n*2147483648\r\r\n" // the array is only the text of a string
 	for answers, much := range map[string]bool{
 		"+OK\r\n:2147483648\r\n-ERR 2147483648\r\n_\r\n$-1\r\n*-1\r\n": false,
 		strings.Repeat(text, 3):                false,

@@ -1,28 +1,28 @@
 package topologies
 
-// Can lists what a deployment permits and supports. Each kind of deployment fills it in, so that other packages need
-// not ask whether servers were started or attached, which engine they run, or whether they live in the suite's process.
+// Can lists what a deployment permits and supports. So other packages need not ask whether the suite started the
+// servers, or which engine they run.
 type Can struct {
 	Own     bool     // the suite started the servers, so it may stop and break them
-	Allowed []string // keys of Destructive that the user has allowed on attached servers
+	Allowed []string // keys of Destructive that the user allows on attached servers
 	Prefix  string   // prefix of all keys on attached servers; empty if the suite started the servers
-	Engine  string   // name of a database engine other than Redis; empty = Redis
+	Engine  string   // name of the database engine; empty = Redis
 	Count   bool     // the servers can count the commands that a lock sends
-	Keep    bool     // a server that is killed keeps all acknowledged writes
-	Expire  bool     // the session of a lock client can be expired
-	Find    bool     // servers or sentinels tell every client the address of the new primary after a failover
-	// Lock means that the service under test does its own locking, so that its waiters and holders are invisible.
+	Keep    bool     // a killed server keeps all acknowledged writes
+	Expire  bool     // the suite can expire the session of a lock client
+	Find    bool     // after a failover, servers or sentinels tell every client the address of the new primary
+	// Lock means that the service under test does its own locking. Its waiters and holders are invisible to the
+	// suite.
 	Lock bool
 }
 
-// Ask tells whether the servers understand Redis commands.
 func (c Can) Ask() bool { return c.Engine == "" }
 
-// FailsOver tells whether the lock stays available without an operator when a server dies.
+// FailsOver tells whether the lock remains available without an operator when a server dies.
 func (s Spec) FailsOver() bool { return s.Sites > 2 || s.Copies > 0 && s.Can().Find }
 
-// WhenAServerDies returns two table cells: whether granted locks survive the death of a server, and how long the lock
-// is unavailable, if that is known without a measurement.
+// WhenAServerDies returns two table cells about the death of a server: whether granted locks survive it, and how long
+// the lock is unavailable. The second is empty if only a measurement can tell.
 func (s Spec) WhenAServerDies() (safe, gone string) {
 	switch {
 	case s.Sites > 2:
@@ -36,7 +36,6 @@ func (s Spec) WhenAServerDies() (safe, gone string) {
 	}
 }
 
-// Can returns what deployments of this Spec permit and support.
 func (s Spec) Can() Can {
 	c := Can{Own: s.attached == nil, Lock: s.locks}
 	if a := s.attached; a != nil {

@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// Child is a program that runs: a server, the program of a service, of a user, or of a lock. It has a process group of
-// its own, in which is what it starts, too. When it ends, the rest of the group is killed; both end with this process,
-// however that ends.
+// Child is a running program, in its own process group: a server, a service under test, or a lock. When the program
+// ends, the rest of its group is killed. The group also ends with this process, even if this process is killed.
 type Child struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 
-	spawner *Spawner // of Launch
+	spawner *Spawner // set by Launch only
 	guard   *reaper
 }
 
-// Launch starts a program that belongs to no topology. The caller closes it.
+// Launch starts a program that belongs to no topology. The caller must close the Child.
 func Launch(cmd *exec.Cmd) (c *Child, err error) {
 	guard, err := startReaper("")
 	if err != nil {
@@ -43,7 +42,7 @@ func startChild(cmd *exec.Cmd, s *Spawner, r *reaper, after func()) (*Child, err
 	r.Watch(cmd.Process.Pid)
 	c := &Child{cmd: cmd, ended: make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // the error is ignored: ProcessState has the reason
+		_ = cmd.Wait() // ProcessState has the reason
 		_ = c.Signal(syscall.SIGKILL)
 		after()
 		close(c.ended)
@@ -51,7 +50,7 @@ func startChild(cmd *exec.Cmd, s *Spawner, r *reaper, after func()) (*Child, err
 	return c, nil
 }
 
-// PID is the process that leads the group; 0 of no child.
+// PID returns the process that leads the group; 0 if c is nil.
 func (c *Child) PID() int {
 	if c == nil {
 		return 0
@@ -59,10 +58,9 @@ func (c *Child) PID() int {
 	return c.cmd.Process.Pid
 }
 
-// Ended is closed when the program has ended, and its group.
+// Ended returns a channel that is closed when the program and its group have ended.
 func (c *Child) Ended() <-chan struct{} { return c.ended }
 
-// Alive tells whether the program runs or is paused.
 func (c *Child) Alive() bool {
 	if c == nil {
 		return false
@@ -75,10 +73,10 @@ func (c *Child) Alive() bool {
 	}
 }
 
-// End says how the program has ended.
+// End returns how the program has ended.
 func (c *Child) End() *os.ProcessState { return c.cmd.ProcessState }
 
-// Signal goes to the whole group. It does nothing if that has gone.
+// Signal sends a signal to the whole group. It is no error if the group has ended.
 func (c *Child) Signal(s syscall.Signal) error {
 	if err := syscall.Kill(-c.PID(), s); !errors.Is(err, syscall.ESRCH) {
 		return err
@@ -86,7 +84,7 @@ func (c *Child) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// Kill ends the group at once, like a crash.
+// Kill kills the group, like a crash.
 func (c *Child) Kill() error {
 	if err := c.Signal(syscall.SIGKILL); err != nil {
 		return err
@@ -95,7 +93,7 @@ func (c *Child) Kill() error {
 	return nil
 }
 
-// Stop asks the group to end, and kills it after a while.
+// Stop asks the group to end (SIGTERM), and kills it if it has not ended in time.
 func (c *Child) Stop(within time.Duration) error {
 	if err := errors.Join(c.Signal(syscall.SIGTERM), c.Signal(syscall.SIGCONT)); err != nil {
 		return err
@@ -108,7 +106,7 @@ func (c *Child) Stop(within time.Duration) error {
 	}
 }
 
-// Close ends, after Launch, what has left the group, too.
+// Close is only for a Child of Launch. It kills the program, including processes that have left its group.
 func (c *Child) Close() error {
 	c.spawner.Close()
 	return c.guard.Close()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestChild: what a program has started ends with it, also if it has left the group or does not heed a signal.
+// TestChild: processes that a program has started end with it, even if they have left the group or ignore a signal.
 func TestChild(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
@@ -36,7 +36,7 @@ func TestChild(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = in.Close() // the program has it
+			_ = in.Close() // the program has a copy
 			line, err := bufio.NewReader(out).ReadString('\n')
 			if err != nil {
 				t.Fatal(err)
@@ -48,7 +48,7 @@ func TestChild(t *testing.T) {
 			if err := test.end(c); err != nil || c.Alive() {
 				t.Errorf("it lives on: %v", err)
 			}
-			if name == "apart" { // Close ends it
+			if name == "apart" { // Close ends this process
 				defer pidGone(t, started)
 			} else {
 				pidGone(t, started)
@@ -60,7 +60,6 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// pidGone waits for the end of a process.
 func pidGone(t *testing.T, pid int) {
 	t.Helper()
 	for late := time.After(10 * time.Second); parentOf(pid) > 0; {

@@ -14,26 +14,26 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Site is a place where a lock can live independently of others: a server, a primary with its replicas, or a cluster.
+// Site is a place where a lock can live independently of others: one server, a primary with replicas, or a cluster.
 type Site struct {
 	Name    string
-	Master  string // name of the primary in the configuration of the sentinels
+	Master  string // name of the primary in the sentinels' configuration
 	Cluster bool
-	Nodes   []*Node // the nodes that hold the site's data
+	Nodes   []*Node // nodes with the site's data
 
 	access Access // settings of clients; the method Access adds the addresses
 	seeds  []*Node
-	// current primary, in a topology whose primary only an operator moves
+	// current primary, if only an operator moves it; else nil
 	byHand atomic.Pointer[Node]
 	// line simulates the network cable of this process; nil = it is never unplugged.
 	line *Line
 	tls  *tls.Config // of access.TLS
-	// dials in place of the network, for servers in memory; nil = use the network
+	// dial function for servers in memory; nil = use the network
 	via func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Addrs returns the addresses that a client is configured with: those of the sentinels if there are any, or the current
-// primary's if only an operator moves it.
+// Addrs returns the addresses that clients are configured with: those of the sentinels, or the current primary's if
+// only an operator moves it, or those of the servers.
 func (s *Site) Addrs() []string {
 	if n := s.byHand.Load(); n != nil {
 		return []string{n.front}
@@ -45,7 +45,7 @@ func (s *Site) Addrs() []string {
 	return a
 }
 
-// Copies is the number of replicas that each primary was started with.
+// Copies returns the number of replicas with which each primary was started.
 func (s *Site) Copies() int {
 	if len(s.Nodes) == 0 {
 		return s.access.Copies
@@ -59,56 +59,56 @@ func (s *Site) Copies() int {
 	return len(s.Nodes)/max(primaries, 1) - 1
 }
 
-// Password is the password of clients. Access has it too, with the user and the database.
+// Password returns the password of clients.
 func (s *Site) Password() string { return s.access.Password }
 
-// Engine is the name of a database engine other than Redis; empty for Redis. Client works for Redis alone: locks on
-// other engines make their own client with Dialer.
+// Engine returns the name of the database engine; empty = Redis. Client works for Redis only: locks on other engines
+// make their own client with Dialer.
 func (s *Site) Engine() string { return s.access.Engine }
 
-// SentinelLogin is the user and the password for the sentinels.
+// SentinelLogin returns user and password for the sentinels.
 func (s *Site) SentinelLogin() (user, password string) {
 	return s.access.Sentinel[0], s.access.Sentinel[1]
 }
 
-// ClientOptions are what differs between the clients of a run. Client makes all clients, so that the traps of the
-// library's defaults are avoided in one place:
-//   - a retried command can be executed twice and report the second outcome, so nothing is retried;
-//   - context deadlines are ignored while reading unless asked for, so they are asked for;
+// ClientOptions are the differences between the clients of a run. Client makes all clients and avoids the traps of
+// the library's defaults:
+//   - a retried command may be executed twice and report the second outcome, so nothing is retried;
+//   - reads ignore context deadlines by default, so ContextTimeoutEnabled is set;
 //   - a cluster client may stay on a dead node for a minute, so it reloads its map often;
 //   - a full pool of failed dials blocks dialling for a second, so the pool is large.
 type ClientOptions struct {
 	Name   string
-	Source int // 1 or more: the proxies know the client as ClientParty(Source)
-	// ReadTimeout is the time limit for a reply. The limit for connecting is at least as long. 0 = one second.
+	Source int // proxies know the client as ClientParty(Source); 1 or more
+	// ReadTimeout is the time limit for a reply; 0 = one second. The limit for connecting is at least as long.
 	ReadTimeout time.Duration
 	Traffic     *Traffic // counts round trips; may be nil
-	// LibraryRetries leaves the library's automatic retries on, to test that the suite finds the bug which they cause.
+	// LibraryRetries leaves the library's retries on, to test that the suite finds the bug that they cause.
 	LibraryRetries bool
 
-	passes bool // replies of any size are allowed, because they are forwarded or skipped, not kept in memory
+	passes bool // replies of any length are allowed, because they are forwarded or skipped and not stored
 }
 
-// These settings are the same for all clients. The run record lists them.
+// These settings are the same for all clients. They are in the run record.
 const (
 	clientReadTimeout  = time.Second
 	clientDialTimeout  = 300 * time.Millisecond
-	foreignDialTimeout = 2 * time.Second // dial timeout for attached servers, which may be far away
+	foreignDialTimeout = 2 * time.Second // for attached servers, which may be far away
 	clientReload       = 200 * time.Millisecond
 	clientPoolSize     = 2000
-	// clientBufferSize is small: lock commands are short, and when a server does not answer, clients open thousands of
-	// connections a second.
+	// clientBufferSize is small: lock commands are short, and clients open thousands of connections a second when a
+	// server does not answer.
 	clientBufferSize   = 4 << 10
 	clientMaxRedirects = 3
 )
 
-// The suite's own clients use contexts with deadlines; these timeouts hold where a caller has none.
+// The suite's own clients use contexts with deadlines. These timeouts are for contexts without one.
 const (
 	controlReadTimeout = 20 * time.Second
 	controlDialTimeout = 5 * time.Second
 )
 
-// dialTimeout is the time limit for connecting, with the handshake. It is at least the client's read timeout.
+// dialTimeout returns the time limit for connecting, including the handshake.
 func (s *Site) dialTimeout(o ClientOptions) time.Duration {
 	if s.access.Foreign {
 		return max(foreignDialTimeout, o.ReadTimeout)
@@ -119,7 +119,7 @@ func (s *Site) dialTimeout(o ClientOptions) time.Duration {
 // ClientSettings lists the settings that all clients have in common, for the run record.
 func (t *Topology) ClientSettings() map[string]string {
 	if len(t.Sites) == 0 || t.Sites[0].Engine() != "" {
-		return nil // the suite makes no clients: a service is under test, or locks that have their own clients
+		return nil // the suite makes no clients: a service is under test, or the locks have their own clients
 	}
 	return map[string]string{
 		"library":                       "go-redis " + redis.Version(),
@@ -139,7 +139,7 @@ func (t *Topology) ClientSettings() map[string]string {
 	}
 }
 
-// Client makes a client for the site, which the caller closes; nil if its servers are not Redis.
+// Client makes a client for the site, which the caller must close. It returns nil if the servers are not Redis.
 func (s *Site) Client(o ClientOptions) redis.UniversalClient {
 	if s.Engine() != "" {
 		return nil
@@ -183,18 +183,18 @@ func (s *Site) options(o ClientOptions) *redis.UniversalOptions {
 	return u
 }
 
-// controlOptions say to which server a control client connects.
+// controlOptions describe the connection of a control client.
 type controlOptions struct {
-	addr      string // the address that the server announces
-	to        string // the address to dial, if it is not the announced one
+	addr      string // address that the server announces
+	to        string // address to dial; empty = addr
 	login     Login
 	db        int
 	tls       *tls.Config
 	clustered bool
 }
 
-// newControl makes the suite's own client of one server, for controlling it rather than locking. It bypasses all
-// proxies and may read from replicas of a cluster, which redirect other clients to their primary.
+// newControl makes a client with which the suite controls one server. It uses no proxy. In a cluster it may read from
+// replicas, which redirect other clients to their primary.
 func newControl(to controlOptions) *redis.Client {
 	quiet()
 	o := &redis.Options{
@@ -214,7 +214,7 @@ func newControl(to controlOptions) *redis.Client {
 				return nil, err
 			}
 			f := &fresh{Conn: conn, bounded: true}
-			f.used.Store(true) // the command was sent; errors are returned as they are
+			f.used.Store(true) // errors are returned unmarked: see fresh
 			return f.checked(), nil
 		}
 	}
@@ -224,8 +224,8 @@ func newControl(to controlOptions) *redis.Client {
 	return redis.NewClient(o)
 }
 
-// once is a client hook that keeps a cluster client from sending a command again after a lost reply. MaxRedirects = 0
-// would do that too, but forbid following MOVED and ASK.
+// once is a client hook that stops a cluster client from repeating a command after a lost reply. MaxRedirects = 0
+// would stop this too, but the client could not follow MOVED and ASK.
 type once struct{ passing }
 
 type unrepeatable struct{ redis.Cmder }
@@ -246,7 +246,7 @@ func (once) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPip
 	}
 }
 
-// quiet turns off the library's logger, which is global and writes to standard error.
+// quiet turns off the library's global logger, which writes to standard error.
 var quiet = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
 type silence struct{}

@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// ClientClock is a wall clock that a program under test reads in place of the machine's. It works by a preloaded
-// library, so only for programs that ask the C library for the time: Python and Node do, Go does not. It is plain data,
+// ClientClock is a wall clock that a program under test reads instead of the machine's clock. It is a preloaded
+// library, so the program must ask the C library for the time: Python and Node do, Go does not. It is plain data,
 // because another process may start the program.
 type ClientClock struct {
 	Library string // path of the preloaded library
-	File    string // path of the file with the clock's offset
+	File    string // file with the clock's offset
 }
 
-// clientClockDir is the directory, within the deployment's, for the files of client clocks.
+// clientClockDir is the subdirectory of the deployment's directory for the files of client clocks.
 const clientClockDir = "client-clock"
 
-// NoClientClock says why a program's clock cannot be set on this machine; empty if it can.
+// NoClientClock returns the reason why this machine cannot set a program's clock; empty if it can.
 func NoClientClock() string {
 	if runtime.GOOS != "linux" {
 		return "clocks of programs need LD_PRELOAD, which " + runtime.GOOS + " does not have"
@@ -60,13 +60,13 @@ func (c *ClientClock) Env() []string {
 	return []string{"LD_PRELOAD=" + c.Library, "HAMMERLOCK_CLOCK=" + c.File}
 }
 
-// Read tells whether the program has read its clock since that change.
+// Read tells whether the program has read its clock since the change with this number.
 func (c *ClientClock) Read(change int64) (bool, error) {
 	b, err := os.ReadFile(c.File)
 	return err == nil && int64(binary.NativeEndian.Uint64(b[clockSize-8:])) == 2*change, err
 }
 
-// Set makes the clock show true time plus the offset. The argument change counts the calls from 1.
+// Set makes the clock show true time plus the offset. The argument change is the number of the call, from 1.
 func (c *ClientClock) Set(change int64, offset time.Duration) error {
 	return setClock(c.File, 2*change, offset, 1)
 }

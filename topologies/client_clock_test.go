@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestAProgramSeesTheClockThatItIsGiven, from its start on and when it is changed.
+// TestAProgramSeesTheClockThatItIsGiven, from its start, and after a change.
 func TestAProgramSeesTheClockThatItIsGiven(t *testing.T) {
 	t.Parallel()
 	if why := NoClientClock(); why != "" {

@@ -61,8 +61,8 @@ func busPort(port string) string {
 	return strconv.Itoa(p + busOffset)
 }
 
-// joinCluster assigns the slots, makes every node CLUSTER MEET every other, so that none has to wait for gossip, and
-// gives each primary its replicas.
+// joinCluster assigns the slots and gives each primary its replicas. Every node sends CLUSTER MEET to the others,
+// because gossip would take longer.
 func joinCluster(ctx context.Context, t *Topology) error {
 	for i, n := range t.Nodes {
 		commands := [][]any{{"CLUSTER", "SET-CONFIG-EPOCH", i + 1}}
@@ -98,7 +98,7 @@ func joinCluster(ctx context.Context, t *Topology) error {
 // member is a line of CLUSTER NODES.
 type member struct {
 	id, addr, flags, primary, link string
-	name                           string // address of the node, with its host name if it announces one
+	name                           string // address with the host name that the node announces; empty if it announces none
 	epoch                          int
 	slots                          []string
 }
@@ -120,7 +120,7 @@ func members(ctx context.Context, n *Node) ([]member, error) {
 			return nil, fmt.Errorf("CLUSTER NODES: epoch: %w", err)
 		}
 		m := member{id: f[0], addr: addr, flags: f[2], primary: f[3], link: f[7], epoch: epoch, slots: f[8:]}
-		// after the bus port comes the host name, separated by a comma
+		// after the bus port comes a comma and the host name
 		if fields := strings.Split(more, ","); len(fields) > 1 && fields[1] != "" {
 			_, port := splitAddr(addr)
 			m.name = net.JoinHostPort(fields[1], port)
@@ -130,7 +130,7 @@ func members(ctx context.Context, n *Node) ([]member, error) {
 	return all, nil
 }
 
-// met returns nil if a node knows all other nodes.
+// met returns nil if a node is connected to all other nodes.
 func met(ctx context.Context, n *Node) error {
 	all, err := members(ctx, n)
 	if err != nil {

@@ -21,8 +21,8 @@ func anyNode(n *Node) []directive {
 	}
 }
 
-// dataNode returns the configuration of a node that holds data. It persists nothing unless asked to. Replication is
-// through the disk: after a diskless one, a replica is reported online up to a second before it gets the stream of
+// dataNode returns the configuration of a node that holds data. It persists nothing unless asked to. Replication goes
+// through the disk. With diskless replication, a replica is reported online up to a second before it gets new
 // commands, so a failover would lose locks.
 func dataNode(n *Node) []directive {
 	frontIP, frontPort := splitAddr(n.front)
@@ -37,7 +37,7 @@ func dataNode(n *Node) []directive {
 	}
 	if sync := n.topology.Options.Durable; sync == "" {
 		d = append(d, directive{"appendonly", "no"})
-	} else { // the append-only file is never rewritten, so that a power loss can only lose its end
+	} else { // the file is never rewritten, so a power loss can only lose its end
 		d = append(d, directive{"appendonly", "yes"}, directive{"appendfsync", string(sync)},
 			directive{"auto-aof-rewrite-percentage", "0"})
 	}
@@ -52,7 +52,7 @@ func dataNode(n *Node) []directive {
 	return d
 }
 
-// record copies the named configuration directives to the settings that the run record lists.
+// record copies the named directives to the settings of the run record.
 func (t *Topology) record(d []directive, names ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,15 +63,15 @@ func (t *Topology) record(d []directive, names ...string) {
 	}
 }
 
-// follow makes a running node a replica at once: after a restart with the directive, it would wait for a timer to
-// connect. The directive is written to the configuration as well, for restarts.
+// follow makes a running node a replica. It sends REPLICAOF, because after a restart with the directive the replica
+// would connect only at the next timer. It also rewrites the configuration, for restarts.
 func follow(ctx context.Context, n, primary *Node) error {
 	ip, port := splitAddr(primary.front)
 	return n.run(ctx, []any{"REPLICAOF", ip, port}, []any{"CONFIG", "REWRITE"})
 }
 
-// followed returns nil if all replicas are linked to the primary and a test write reaches each of them. INFO is asked
-// before WAIT, because WAIT counts a replica before it has loaded its snapshot.
+// followed returns nil if all replicas are linked to the primary and a test write reaches each of them. It reads INFO
+// before WAIT, because WAIT counts a replica that has not yet loaded its snapshot.
 func followed(ctx context.Context, primary *Node, replicas []*Node) error {
 	for _, n := range replicas {
 		info, err := n.replication(ctx)
@@ -93,7 +93,7 @@ func followed(ctx context.Context, primary *Node, replicas []*Node) error {
 			online++
 		}
 	}
-	// a program that taps the replication stream counts as one more replica
+	// more replicas may be online: a program that taps the replication stream counts as one
 	if info["role"] != "master" || online < len(replicas) {
 		return fmt.Errorf("node %s: role %s, %d of %d replicas online", primary.Name, info["role"], online,
 			len(replicas))
@@ -119,7 +119,7 @@ func reached(ctx context.Context, primary *Node, n int) error {
 	return nil
 }
 
-// probe writes a test key. On a cluster node it picks a key whose slot the node owns.
+// probe writes a test key. On a cluster node it tries keys until the node owns the slot.
 func probe(ctx context.Context, conn *redis.Conn) (key string, err error) {
 	for i := range 100 {
 		key = "hammerlock:probe:" + strconv.Itoa(i)

@@ -14,11 +14,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ErrUnreachable marks an error that occurred before the command was sent: there was no address, no connection, or no
-// reply to the handshake. So the command certainly had no effect.
+// ErrUnreachable marks an error that occurred before the command was sent, such as no address, no connection or a
+// failed handshake. The command certainly had no effect.
 var ErrUnreachable = errors.New("unreachable")
 
-// passing is a redis.Hook that changes nothing.
 type passing struct{}
 
 func (passing) DialHook(next redis.DialHook) redis.DialHook          { return next }
@@ -27,7 +26,7 @@ func (passing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	return next
 }
 
-// dialing is a client hook that marks errors of dialling as ErrUnreachable.
+// dialing is a client hook that marks dial errors as ErrUnreachable.
 type dialing struct{ passing }
 
 func (dialing) DialHook(next redis.DialHook) redis.DialHook {
@@ -40,9 +39,9 @@ func (dialing) DialHook(next redis.DialHook) redis.DialHook {
 	}
 }
 
-// dialer returns the dial function of a client. It binds the client's own source address. After an operator has moved
-// the primary, it dials the new one, as if its host name had a new address. Open connections stay until they break or
-// until their node replies that it is read-only.
+// dialer returns the dial function of a client, which binds the client's source address. After an operator has moved
+// the primary, it dials the new primary, as if a host name had a new address. Open connections remain until they
+// break or their node replies that it is read-only.
 func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	if s.via != nil {
 		return s.via
@@ -76,8 +75,8 @@ func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr s
 	}
 }
 
-// route returns how to dial an attached server that is announced by an address: through its proxy, which does the TLS,
-// or at the address that --map gives for it.
+// route returns how to dial an attached server: through its proxy, which does the TLS, or at the address that --map
+// gives for the announced address.
 func (s *Site) route(own *net.Dialer, addr string) (d *net.Dialer, to string, security *tls.Config) {
 	if link := s.access.Links[addr]; link != "" {
 		return own, link, nil
@@ -85,20 +84,20 @@ func (s *Site) route(own *net.Dialer, addr string) (d *net.Dialer, to string, se
 	return &net.Dialer{Timeout: own.Timeout}, cmp.Or(s.access.Map[addr], addr), s.tls
 }
 
-// Dialer returns a dial function that behaves as in the site's own clients, for other client libraries. Proxies know
-// its connections as ClientParty(source).
+// Dialer returns the dial function of the site's clients, for other client libraries. Proxies know its connections as
+// ClientParty(source).
 func (s *Site) Dialer(source int) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return s.dialer(ClientOptions{Source: source})
 }
 
-// Passage returns a dial function like Dialer's, for a proxy or a tap. The size of replies is not limited, since they
-// are forwarded or skipped.
+// Passage returns a dial function like Dialer's, for a proxy or a tap. It does not limit the length of replies,
+// because they are forwarded or skipped.
 func (s *Site) Passage(source int) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return s.dialer(ClientOptions{Source: source, passes: true})
 }
 
-// movedTo returns the address to which an operator has moved the primary; empty if it was not moved. It works in all
-// processes of a run.
+// movedTo returns the address to which an operator has moved the primary; empty if nobody has moved it. It works in
+// all processes of a run.
 func (s *Site) movedTo() string {
 	if n := s.byHand.Load(); n != nil {
 		return n.front
@@ -108,12 +107,12 @@ func (s *Site) movedTo() string {
 	}
 	text, err := os.ReadFile(s.access.Moved)
 	if err != nil {
-		return "" // without the file, the primary was never moved
+		return "" // without the file, nobody has moved the primary
 	}
 	return string(text)
 }
 
-// publish writes the primary's address to a file that clients in other processes read.
+// publish writes the primary's address to the file that clients in other processes read.
 func (s *Site) publish(primary *Node) error {
 	aside := s.access.Moved + ".new"
 	if err := os.WriteFile(aside, []byte(primary.front), 0o600); err != nil {
@@ -125,17 +124,17 @@ func (s *Site) publish(primary *Node) error {
 // handshake lists the commands that the client library sends first on each connection.
 var handshake = []string{"auth", "hello", "client", "select", "readonly"}
 
-// fresh is a connection that marks errors before the user's first command as ErrUnreachable: if a proxy is slow or a
-// server is paused, connecting succeeds and the handshake fails. It also counts commands.
+// fresh is a connection that marks errors before the user's first command as ErrUnreachable. If a proxy is slow or a
+// server is paused, the connection is made and the handshake fails. A fresh also counts commands.
 type fresh struct {
 	net.Conn
 	used    atomic.Bool
-	aside   bool         // the library uses the connection for itself, such as for asking sentinels
+	aside   bool         // the library uses the connection for its own requests, such as to sentinels
 	trips   atomic.Int64 // round trips
-	traffic *Traffic     // counts the round trips of all connections of a client; may be nil
-	line    *Line        // the simulated network cable of this process
+	traffic *Traffic     // counts the round trips of all connections of the client; may be nil
+	line    *Line        // simulated network cable of this process
 	mute    atomic.Bool  // the connection was used while the cable was unplugged, so it stays dead
-	bounded bool         // the server is attached, so the lengths of its replies are bounded
+	bounded bool         // the server is attached, so the length of its replies is limited
 	answer  bound
 }
 
@@ -169,19 +168,18 @@ func (f *fresh) muted() bool {
 	return f.mute.Load()
 }
 
-// Close closes the connection.
 func (f *fresh) Close() error {
 	f.traffic.remove(f)
 	return f.Conn.Close()
 }
 
-// checked exposes the socket (syscall.Conn), by which the library checks a pooled connection before it uses it again.
+// checked also has the socket (syscall.Conn). With it, the library checks a pooled connection before it uses it
+// again.
 type checked struct {
 	*fresh
 	syscall.Conn
 }
 
-// checked returns the connection in the form that the library is given.
 func (f *fresh) checked() net.Conn {
 	if tcp, ok := f.Conn.(*net.TCPConn); ok {
 		return checked{f, tcp}

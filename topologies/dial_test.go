@@ -42,8 +42,8 @@ var breaks = map[string]func(*testing.T, *Topology) (heal func()){
 	},
 }
 
-// TestUnreachableIsCertain counts what was executed: at most what succeeded or ended in doubt, never what was
-// called unreachable. It also sees that the mark is given: a command on a new connection ends without doubt.
+// TestUnreachableIsCertain counts executed commands. They are at most those that succeeded or have an unknown
+// outcome; a command with ErrUnreachable was never executed. Commands on new connections must get this mark.
 func TestUnreachableIsCertain(t *testing.T) {
 	t.Parallel()
 	for name, f := range breaks {

@@ -9,9 +9,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// embeddedNode is an in-memory Redis inside the suite's process. A ticker advances its clock in steps of a millisecond,
-// so that leases end. On a busy machine the clock falls behind and does not catch up, because a jump would shorten
-// leases.
+// embeddedNode is an in-memory Redis in this process. A ticker advances its clock by a millisecond, so that leases
+// end. On a busy machine the clock falls behind and stays behind: a jump would shorten leases.
 type embeddedNode struct {
 	server *miniredis.Miniredis
 	stop   chan struct{}
@@ -20,7 +19,6 @@ type embeddedNode struct {
 
 const embeddedTick = time.Millisecond
 
-// embeddedServers is the Engine of in-memory servers.
 var embeddedServers = &Engine{
 	Ready:  func(ctx context.Context, n *Node) error { return n.control.Ping(ctx).Err() },
 	Empty:  flush,
@@ -28,7 +26,7 @@ var embeddedServers = &Engine{
 	within: startTimeout,
 }
 
-// embeds returns nil if in-memory servers can serve the topology, else an error that says why not.
+// embeds returns nil if in-memory servers can serve the topology with these options.
 func (s Spec) embeds(o *Options) error {
 	if !s.embeddable {
 		return errors.New("it needs real servers, the embedded one serves only single and redlock")

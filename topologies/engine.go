@@ -15,57 +15,53 @@ import (
 	"time"
 )
 
-// Engine says how servers other than Redis are started, queried and ended. Addresses, proxies, signals and cleanup are
-// the same for all engines. Locks on them make their own clients.
+// Engine describes how servers other than Redis are started, queried and ended. All engines have the same addresses,
+// proxies, signals and cleanup. Locks on them make their own clients.
 type Engine struct {
-	Name string // name by which locks choose their client library
-	// Find looks for an installed server; its error says how to install one.
-	Find func(ctx context.Context) (Server, error)
-	// Prepare fills the directory of a node before its first start; may be nil.
+	Name string // locks choose their client library by this name
+	// Find looks for an installed server. Its error says how to install one.
+	Find    func(ctx context.Context) (Server, error)
 	Prepare func(ctx context.Context, n *Node) error
-	// Command returns the command that runs the server. The server listens at n.Back() and announces n.Addr() to
-	// others.
+	// Command returns the command that runs the server. The server must listen at n.Back() and announce n.Addr().
 	Command func(n *Node) (*exec.Cmd, error)
-	// Info returns fields named as in the INFO of Redis: role (master or slave) and connected_clients. An answer means
-	// that this process works, not that the whole deployment does.
-	Info func(ctx context.Context, n *Node) (map[string]string, error)
-	// Ready returns nil if a test write through the node succeeds.
+	// Info returns fields with the names of INFO in Redis: role (master or slave) and connected_clients. No error
+	// means that this process works, not that the whole deployment works.
+	Info  func(ctx context.Context, n *Node) (map[string]string, error)
 	Ready func(ctx context.Context, n *Node) error
-	// Empty deletes all clients' data so that the next run can reuse the nodes; nil if the engine cannot do that.
+	// Empty deletes all clients' data, so that the next run can use the same nodes; nil if the engine cannot do that.
 	Empty func(ctx context.Context, nodes []*Node) error
-	// Expire ends the session of a lock client as if it had sent no heartbeat for too long; nil if the engine has no
+	// Expire ends the session of a lock client, as if it had sent no heartbeat for too long; nil if the engine has no
 	// sessions.
 	Expire func(ctx context.Context, n *Node, lock string) error
-	// End is the signal that makes a server exit and clean up; 0 = SIGKILL. Sweep removes what a killed server leaves
-	// outside its directory; may be nil.
+	// End is the signal that makes a server exit and clean up; 0 = SIGKILL. Sweep removes files that a killed server
+	// leaves outside its directory; may be nil.
 	End   syscall.Signal
 	Sweep func(n *Node) error
-	// Asks tells whether bytes from a client are a command with an effect. The fault drop-reply drops only replies to
-	// those.
+	// Asks tells whether bytes from a client are a command with an effect. The fault drop-reply drops replies to such
+	// commands only.
 	Asks func(sent []byte) bool
-	// PeerLinks maps the address of each proxy between a node and its peers to the address behind it; nil if there are
-	// none, or if Proxied.
+	// PeerLinks maps the address of each proxy for peers of the node to the address behind it; nil if there are no
+	// such proxies, or if Proxied.
 	PeerLinks func(n *Node) map[string]string
-	// Proxied means that the server reaches its peers through the SOCKS proxy Node.Proxy.
+	// Proxied means that the server connects to its peers through the SOCKS proxy Node.Proxy.
 	Proxied bool
-	// Unprivileged means that the server refuses to run as root, so it is run as the user nobody.
+	// Unprivileged means that the server refuses to run as root; then it runs as the user nobody.
 	Unprivileged bool
 	// Keeps means that acknowledged writes survive a kill of the server.
 	Keeps bool
 
-	// starts a server inside the suite's process; nil = the server is a process of its own
+	// starts a server inside this process; nil = the server is a separate process
 	inside  func(*Node) error
-	answers func(context.Context, *Node) error // checks that the server answers; nil = Info is used
-	// checks that the answering server is the process that was started; may be nil
+	answers func(context.Context, *Node) error // returns nil if the server answers; nil = Info is used
+	// returns nil if the answering server is the process that was started; may be nil
 	identify func(context.Context, *Node) error
-	// time limit for a start; 0 = joinTimeout. Databases create system tables first, Java loads classes.
+	// time limit for a start (databases create system tables, Java loads classes); 0 = joinTimeout
 	within time.Duration
-	groups bool // the server's child processes stay in its process group, so that a signal to the group reaches them
+	groups bool // child processes of the server stay in its process group, so a signal to the group reaches them
 }
 
 func (n *Node) engine() *Engine { return n.topology.engine }
 
-// serves returns nil if the server answers.
 func (e *Engine) serves(ctx context.Context, n *Node) error {
 	if e.answers != nil {
 		return e.answers(ctx, n)
@@ -74,7 +70,7 @@ func (e *Engine) serves(ctx context.Context, n *Node) error {
 	return err
 }
 
-// known returns nil if the answering server is the process that was started.
+// known returns nil if the answering server is the process that was started. It stores the run id.
 func (e *Engine) known(ctx context.Context, n *Node) error {
 	if e.identify != nil {
 		return e.identify(ctx, n)
@@ -83,10 +79,10 @@ func (e *Engine) known(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// PeerPort is added to a node's port to get the port that is reserved for its peers.
+// PeerPort is added to a node's port; the sum is the port for its peers.
 const PeerPort = busOffset
 
-// Topology completes a Spec whose nodes run on this engine. All nodes together are one site.
+// Topology completes a Spec whose nodes run on this engine. All nodes form one site.
 func (e *Engine) Topology(s Spec) Spec {
 	s.engine, s.Sites = e, 1
 	s.shape = func(t *Topology) {
@@ -104,7 +100,6 @@ func (e *Engine) Topology(s Spec) Spec {
 	return s
 }
 
-// Expire ends a lock's session, as if its client had been silent for too long.
 func (t *Topology) Expire(ctx context.Context, lock string) error {
 	if !t.Spec.Can().Expire {
 		return errors.New("the servers keep no sessions")
@@ -116,7 +111,7 @@ func (t *Topology) Expire(ctx context.Context, lock string) error {
 	return t.Spec.engine.Expire(ctx, n, lock)
 }
 
-// Installed returns nil if the machine has the server programs of the topology. For Redis, see FindServer.
+// Installed returns nil if the server programs of the topology are on this machine. For Redis, see FindServer.
 func (s Spec) Installed(ctx context.Context) error {
 	if s.engine == nil {
 		return nil
@@ -125,23 +120,23 @@ func (s Spec) Installed(ctx context.Context) error {
 	return err
 }
 
-// errEngine is returned when a Redis command is sent to another engine.
+// errEngine means that a Redis command was sent to another engine.
 var errEngine = errors.New("the server takes no commands of Redis")
 
-// Dir is the node's directory, which the server may write to.
+// Dir returns the node's directory, in which the server may write.
 func (n *Node) Dir() string { return n.dir }
 
-// Back is the address at which the server listens.
+// Back returns the address at which the server listens.
 func (n *Node) Back() string { return n.back }
 
-// asker holds the connection that an engine uses to query a node.
+// asker holds an engine's connection to a node.
 type asker struct {
 	mu    sync.Mutex
 	value io.Closer
 }
 
-// Asker returns the connection that an engine uses to query a node, which bypasses all proxies. It is opened at first
-// use and closed with the node.
+// Asker returns an engine's own connection to a node, without a proxy. The first call opens it; it is closed with the
+// node.
 func Asker[T io.Closer](n *Node, open func(*Node) (T, error)) (T, error) {
 	a := &n.asker
 	a.mu.Lock()
@@ -167,16 +162,16 @@ func (a *asker) close() error {
 	return err
 }
 
-// Server is the program that runs on the node.
+// Server returns the program that runs on the node.
 func (n *Node) Server() Server { return n.topology.Options.Server }
 
-// Peers are all nodes of the topology, in their order.
+// Peers returns all nodes of the topology, including this one.
 func (n *Node) Peers() []*Node { return n.topology.Nodes }
 
-// Password is the password of all servers of the topology.
+// Password returns the password of all servers of the topology.
 func (n *Node) Password() string { return n.topology.password }
 
-// User returns the account for a server that refuses to run as root; nil if it runs as the suite's user.
+// User returns the account for a server that refuses to run as root; nil = the suite's own account.
 func (n *Node) User() (*syscall.Credential, error) {
 	e := n.engine()
 	if !e.Unprivileged || os.Geteuid() != 0 {
@@ -191,7 +186,6 @@ func (n *Node) User() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(err, groupErr)
 }
 
-// prepare fills the node's directory before its first start.
 func (n *Node) prepare(ctx context.Context) error {
 	e := n.engine()
 	if n.prepared {
@@ -212,7 +206,6 @@ func (n *Node) prepare(ctx context.Context) error {
 	return err
 }
 
-// command returns the command that runs the server.
 func (n *Node) command() (*exec.Cmd, error) {
 	who, err := n.User()
 	if err != nil {
@@ -225,7 +218,7 @@ func (n *Node) command() (*exec.Cmd, error) {
 	return cmd, err
 }
 
-// end ends a node for good, with cleanup. An engine's End signal goes to the server process alone, which ends its
+// end ends a node for ever, with cleanup. An engine's End signal goes to the server process only, which ends its
 // children.
 func (n *Node) end() error {
 	e := n.engine()
@@ -249,7 +242,7 @@ func (n *Node) end() error {
 	return e.Sweep(n)
 }
 
-// quit sends the server a signal, and SIGKILL if it does not exit soon.
+// quit sends the server a signal, and SIGKILL if it has not exited in time.
 func (n *Node) quit(with syscall.Signal) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -269,8 +262,8 @@ func (n *Node) quit(with syscall.Signal) error {
 	}
 }
 
-// family returns the descendants of a server whose children may leave its process group. It is empty on systems without
-// /proc.
+// family returns the descendants of a server whose children may leave its process group. Without /proc it returns
+// nil.
 func (n *Node) family() (all []int) {
 	if n.engine().groups {
 		return nil
@@ -291,7 +284,6 @@ func (n *Node) family() (all []int) {
 	return all
 }
 
-// parentOf returns the parent of a process; 0 if the process has ended.
 func parentOf(pid int) (parent int) {
 	stat := processStat(pid)
 	if len(stat) < 2 || stat[0] == "Z" || stat[0] == "X" {
@@ -301,7 +293,7 @@ func parentOf(pid int) (parent int) {
 	return parent
 }
 
-// await returns when all the processes have ended.
+// await returns when all these processes have ended, or with an error after endTimeout.
 func await(pids []int) error {
 	ticker, late := time.NewTicker(time.Millisecond), time.After(endTimeout)
 	defer ticker.Stop()
@@ -317,8 +309,7 @@ func await(pids []int) error {
 	return nil
 }
 
-// leader returns the node that accepts writes, whether it is up or not. If there is more than one node, each is asked
-// for its role.
+// leader returns the node that accepts writes. A single node need not be up; several are asked for their role.
 func (s *Site) leader(ctx context.Context) (*Node, error) {
 	if len(s.Nodes) == 1 {
 		return s.Nodes[0], nil
@@ -334,7 +325,7 @@ func (s *Site) leader(ctx context.Context) (*Node, error) {
 	return nil, errors.New("no node says that it is the leader")
 }
 
-// Shifted returns an address whose port is moved by an offset.
+// Shifted returns the address with the offset added to its port.
 func Shifted(addr string, by int) string {
 	host, port := splitAddr(addr)
 	n, _ := strconv.Atoi(port)

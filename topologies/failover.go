@@ -14,9 +14,9 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// Primary returns the node that serves a key, whether it is up or not, as the deployment sees it: the one that most
-// sentinels name, the owner of the key's slot in the newest configuration epoch, or the one that an operator has
-// promoted.
+// Primary returns the node that serves a key, even if it is down. Depending on the deployment, this is the node that
+// most sentinels name, or the owner of the key's slot in the newest configuration epoch, or the node that an operator
+// has promoted.
 func (s *Site) Primary(ctx context.Context, key string) (*Node, error) {
 	switch {
 	case s.Engine() != "":
@@ -30,7 +30,7 @@ func (s *Site) Primary(ctx context.Context, key string) (*Node, error) {
 	}
 }
 
-// Replicas returns the nodes that are up and replicate from the given primary.
+// Replicas returns the nodes that are up and replicate from the primary.
 func (s *Site) Replicas(ctx context.Context, primary *Node) ([]*Node, error) {
 	var found []*Node
 	for _, n := range s.Nodes {
@@ -53,9 +53,9 @@ func follows(info map[string]string, primary *Node) bool {
 	return addr == primary.front || addr == primary.peer
 }
 
-// Failover makes a replica the primary, whether the old primary is up or not. It returns the new primary once that
-// accepts writes and clients can find it. Writes that the replica does not have are lost. A single server has no
-// replica, so it fails.
+// Failover makes a replica the primary, even if the old primary is up. It returns the new primary when this accepts
+// writes and clients can find it. Writes that the replica does not have are lost. It fails for a server without a
+// replica.
 func (s *Site) Failover(ctx context.Context, primary *Node) (*Node, error) {
 	next, err := s.failover(ctx, primary)
 	if err != nil {
@@ -80,8 +80,8 @@ func (s *Site) failover(ctx context.Context, primary *Node) (*Node, error) {
 	return next, s.promote(ctx, next, primary)
 }
 
-// Repair makes the other nodes replicas of the current primary, such as a former primary that has restarted. Only
-// topologies without automatic failover need it.
+// Repair makes the other nodes replicas of the current primary, for example a former primary that has restarted. It
+// does nothing in topologies with automatic failover.
 func (s *Site) Repair(ctx context.Context) error {
 	primary := s.byHand.Load()
 	if primary == nil {
@@ -136,8 +136,8 @@ func (s *Site) freshest(ctx context.Context, primary *Node) (*Node, error) {
 	return best, nil
 }
 
-// promote does a manual failover: the replica becomes a primary, clients are sent to it, and the other nodes replicate
-// from it. An old primary that is cut off stays a primary until Repair.
+// promote does a manual failover. The replica becomes the primary, clients are sent to it, and the other nodes
+// replicate from it. An old primary that is cut off stays a primary until Repair.
 func (s *Site) promote(ctx context.Context, next, old *Node) error {
 	if err := next.run(ctx, []any{"REPLICAOF", "NO", "ONE"}, []any{"CONFIG", "REWRITE"}); err != nil {
 		return err
@@ -158,8 +158,8 @@ func (s *Site) promote(ctx context.Context, next, old *Node) error {
 	return nil
 }
 
-// takeOver sends CLUSTER FAILOVER if primary and replica are connected; otherwise CLUSTER FAILOVER TAKEOVER, which
-// needs no vote.
+// takeOver sends CLUSTER FAILOVER, or CLUSTER FAILOVER TAKEOVER (without a vote) if the two nodes cannot talk to each
+// other.
 func takeOver(ctx context.Context, next, primary *Node) error {
 	command := []any{"CLUSTER", "FAILOVER"}
 	if primary.State() != Up || primary.topology.network.Apart(links.Party(primary.Name), links.Party(next.Name)) {
@@ -180,8 +180,8 @@ func leads(ctx context.Context, n *Node) error {
 }
 
 // elect asks a sentinel for a failover and waits until most sentinels name the new primary. It asks again if the
-// request was refused, if the sentinel is down, or if it gave up because its replica did not answer or a majority was
-// missing. It must not ask more often: each accepted request causes a failover.
+// request was refused, if the sentinel is down, or if the sentinel has given up, for example without a majority. It
+// must not ask more often, because each accepted request causes a failover.
 func (s *Site) elect(ctx context.Context, old *Node) (next *Node, err error) {
 	var asked *Node
 	err = poll(ctx, pollEvery, func() error {
@@ -242,8 +242,8 @@ func (s *Site) elected(ctx context.Context) (*Node, error) {
 	return nil, fmt.Errorf("the sentinels name %v, none by most of %d", votes, len(s.seeds))
 }
 
-// slotOwner asks all nodes and returns the answer with the highest configuration epoch: a node that is cut off has an
-// older one.
+// slotOwner asks all nodes and returns the owner with the highest configuration epoch, because a node that is cut off
+// names an older one.
 func (s *Site) slotOwner(ctx context.Context, key string) (*Node, error) {
 	var owner *Node
 	var epoch int
@@ -278,7 +278,7 @@ func (s *Site) slotOwner(ctx context.Context, key string) (*Node, error) {
 func (m member) owns(slot int) bool {
 	return slices.ContainsFunc(m.slots, func(text string) bool {
 		first, last, isRange := strings.Cut(text, "-")
-		from, err := strconv.Atoi(first) // entries in brackets are slots that are being migrated
+		from, err := strconv.Atoi(first) // an entry in brackets is a slot that is being migrated
 		to := from
 		if isRange && err == nil {
 			to, err = strconv.Atoi(last)
@@ -287,7 +287,7 @@ func (m member) owns(slot int) bool {
 	})
 }
 
-// byAddr finds the node that clients or other nodes know by an address; nil if there is none.
+// byAddr returns the node that clients or other nodes know by this address; nil if there is none.
 func (s *Site) byAddr(addr string) *Node {
 	i := slices.IndexFunc(s.Nodes, func(n *Node) bool { return n.front == addr || n.peer == addr })
 	if i < 0 {

@@ -15,7 +15,7 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// replicated are the topologies with somebody to fail over to.
+// replicated lists the topologies with replicas.
 var replicated = []string{"replica", "sentinel", "cluster"}
 
 func primaryOf(t testing.TB, top *Topology, key string) *Node {
@@ -25,7 +25,7 @@ func primaryOf(t testing.TB, top *Topology, key string) *Node {
 	return n
 }
 
-// failover lets a replica take the primary's place, unless the servers have done so by themselves.
+// failover makes a replica the primary, unless the servers have done this by themselves.
 func failover(t testing.TB, top *Topology, key string, primary *Node) (next *Node) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), live.Deadline)
@@ -42,7 +42,7 @@ func failover(t testing.TB, top *Topology, key string, primary *Node) (next *Nod
 	return next
 }
 
-// moved waits until another node is the primary. By hand, somebody must lend one.
+// moved waits until another node is the primary. In the topology replica, it promotes one itself.
 func moved(t testing.TB, top *Topology, key string, from *Node) (next *Node) {
 	t.Helper()
 	if top.Spec.Name == "replica" {
@@ -58,7 +58,7 @@ func moved(t testing.TB, top *Topology, key string, from *Node) (next *Node) {
 	return next
 }
 
-// healthyAgain is the end of every fault: the deployment is whole again and clients can write.
+// healthyAgain checks, after a fault, that the deployment is healthy and that clients can write.
 func healthyAgain(t testing.TB, top *Topology, c redis.UniversalClient, key string) {
 	t.Helper()
 	succeeds(t, "healthy servers", func() error {
@@ -67,8 +67,8 @@ func healthyAgain(t testing.TB, top *Topology, c redis.UniversalClient, key stri
 	succeeds(t, "a client's write", func() error { return c.Set(t.Context(), key, "again", 0).Err() })
 }
 
-// awaitFollower waits until a node is a replica of the primary, whoever that is by then: on a busy machine sentinels
-// take even the next primary for dead at times, and replace it.
+// awaitFollower waits until a node is a replica of the current primary. On a busy machine, sentinels may replace even
+// the next primary.
 func awaitFollower(t testing.TB, top *Topology, key string, n *Node) {
 	t.Helper()
 	succeeds(t, "that "+n.Name+" follows", func() error {
@@ -101,7 +101,7 @@ func TestPrimaryAndReplicas(t *testing.T) {
 			t.Parallel()
 			top := sharing(t, name)
 			for _, key := range []string{"a", "b", "{a}c"} {
-				succeeds(t, "the primary of "+key+" and its replicas", func() error { // a failover may just have begun
+				succeeds(t, "the primary of "+key+" and its replicas", func() error { // a failover may have just begun
 					p, err := top.Sites[0].Primary(t.Context(), key)
 					if err != nil {
 						return err
@@ -144,7 +144,7 @@ func TestKilledPrimaryIsReplacedAndComesBack(t *testing.T) {
 
 const key = "k"
 
-// writtenKey writes a key that all replicas have, and returns who wrote it and its primary.
+// writtenKey writes a key that all replicas have, and returns the client and the primary.
 func writtenKey(t *testing.T, top *Topology) (redis.UniversalClient, *Node) {
 	t.Helper()
 	c := client(t, top, ClientOptions{Source: 1})
@@ -152,7 +152,7 @@ func writtenKey(t *testing.T, top *Topology) (redis.UniversalClient, *Node) {
 	return c, everywhere(t, top, key)
 }
 
-// everywhere waits until all replicas have what was written, and returns the primary.
+// everywhere waits until all replicas have all writes, and returns the primary.
 func everywhere(t *testing.T, top *Topology, key string) (primary *Node) {
 	t.Helper()
 	succeeds(t, "replicas that have it", func() (err error) {
@@ -186,8 +186,8 @@ func TestFailoverOfALivingPrimaryKeepsTheData(t *testing.T) {
 	})
 }
 
-// TestLostWrite is the classic: a write is acknowledged while replication is cut, its node dies, and the replica
-// that takes over has never heard of it. Without the cut it has.
+// TestLostWrite is the classic lost write. A write is acknowledged while replication is cut, its node dies, and the
+// replica that takes over does not have the write. Without the cut it does.
 func TestLostWrite(t *testing.T) {
 	t.Parallel()
 	each3(t, func(t *testing.T, top *Topology) {
@@ -211,7 +211,7 @@ func lostWrite(t *testing.T, top *Topology, c redis.UniversalClient, cut bool) (
 	if old.Do(t.Context(), "GET", key).Val() != "first" {
 		undecided = "another node had taken the place of " + old.Name + " before the first grant"
 	}
-	if !cut && undecided == "" { // on a good day the stream is there before the answer, mostly
+	if !cut && undecided == "" { // usually the replication stream arrives before the reply
 		if everywhere(t, top, key) != old {
 			undecided = "another node took the place of " + old.Name
 		}
@@ -234,7 +234,7 @@ func lostWrite(t *testing.T, top *Topology, c redis.UniversalClient, cut bool) (
 	return undecided
 }
 
-// TestCutOffPrimary cuts the primary off, or stops it: another takes its place while it still serves.
+// TestCutOffPrimary cuts the primary off, or stops it: another node takes its place while it still serves.
 func TestCutOffPrimary(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"partition", "pause"} {
@@ -271,7 +271,7 @@ func TestCutOffPrimary(t *testing.T) {
 	}
 }
 
-// TestReplicaThatSleptThroughAFailover comes back following a primary that is none any more.
+// TestReplicaThatSleptThroughAFailover: a replica returns and follows a former primary.
 func TestReplicaThatSleptThroughAFailover(t *testing.T) {
 	t.Parallel()
 	each3(t, func(t *testing.T, top *Topology) {
@@ -286,7 +286,7 @@ func TestReplicaThatSleptThroughAFailover(t *testing.T) {
 			return err
 		})
 		sleeper := replicas[0]
-		if top.Spec.Name == "cluster" { // it is the only one there: another's
+		if top.Spec.Name == "cluster" { // it is the only replica there
 			sleeper = top.Nodes[4]
 			if slices.Contains(replicas, sleeper) {
 				sleeper = top.Nodes[5]
@@ -303,7 +303,7 @@ func TestReplicaThatSleptThroughAFailover(t *testing.T) {
 	})
 }
 
-// TestAFailoverThatTheSentinelGaveUpIsAskedForAgain loses the order to the replica that the sentinel has chosen. The
+// TestAFailoverThatTheSentinelGaveUpIsAskedForAgain drops the order to the replica that the sentinel has chosen. The
 // sentinel accepts the request, and gives the failover up after its timeout.
 func TestAFailoverThatTheSentinelGaveUpIsAskedForAgain(t *testing.T) {
 	t.Parallel()
@@ -328,7 +328,7 @@ func TestAFailoverThatTheSentinelGaveUpIsAskedForAgain(t *testing.T) {
 		if err == nil {
 			return ""
 		}
-		heal() // a sentinel knows after a second that it does not reach the replicas
+		heal() // a sentinel notices after a second that it cannot reach the replicas
 		succeeds(t, "healthy servers", func() error { return top.healthy(ctx) })
 		return err.Error()
 	})
@@ -353,8 +353,7 @@ func TestAFailoverThatTheSentinelGaveUpIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestMinReplicas: a primary that no replica confirms to follow takes no writes, nor does one that was promoted and is
-// alone.
+// TestMinReplicas: a primary accepts no writes without a replica that follows it, even if it was just promoted.
 func TestMinReplicas(t *testing.T) {
 	t.Parallel()
 	top := up(t, "cluster", Options{MinReplicas: 1})

@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// Line simulates the network cable between one process and all servers. While it is unplugged, nothing is delivered and
-// nothing fails. A connection that was used meanwhile stays dead. A nil Line is never unplugged.
+// Line simulates the network cable between one process and all servers. While it is unplugged, nothing is delivered
+// and nothing fails. A connection that was used during that time stays dead. A nil Line is never unplugged.
 type Line struct{ cut atomic.Bool }
 
-// Cut unplugs the line, or plugs it in again.
+// Cut unplugs the line (true) or plugs it in again (false).
 func (l *Line) Cut(cut bool) { l.cut.Store(cut) }
 
 func (l *Line) isCut() bool { return l != nil && l.cut.Load() }
 
-// dial waits for the dial timeout if the line is unplugged.
 func (l *Line) dial(ctx context.Context, within time.Duration) error {
 	if !l.isCut() {
 		return nil
@@ -34,7 +33,7 @@ func (s *Site) Via(dial func(ctx context.Context, network, addr string) (net.Con
 	return s
 }
 
-// Over returns the site with a line that all its new connections go through.
+// Over makes all new connections of the site go through a line, and returns the site.
 func (s *Site) Over(l *Line) *Site {
 	s.line = l
 	return s

@@ -14,8 +14,8 @@ import (
 
 const linkDialTimeout = time.Second
 
-// gate is the proxy's listener in front of one node. It opens when the server answers and closes when the process ends,
-// so that connections to a dead node are refused.
+// gate is the proxy's listener in front of one node. It opens when the server answers and closes when the server
+// process ends, so that connections to a dead node are refused.
 type gate struct {
 	network *links.Network
 	node    *Node
@@ -26,7 +26,7 @@ type gate struct {
 	wg        sync.WaitGroup
 }
 
-// open listens on the addresses that the node announces. A nil gate, of a node without a proxy, listens on none.
+// open listens on the addresses that the node announces. It does nothing on a nil gate, of a node without a proxy.
 func (g *gate) open(ctx context.Context) error {
 	if g == nil {
 		return nil
@@ -45,8 +45,7 @@ func (g *gate) open(ctx context.Context) error {
 	return g.listen(ctx, Shifted(g.node.front, busOffset), g.forClients(Shifted(g.node.back, busOffset)))
 }
 
-// forClients returns what handles connections of clients and of Redis servers, which are identified by their source
-// addresses.
+// forClients returns the handler for connections of clients and Redis servers. Their source addresses identify them.
 func (g *gate) forClients(back string) func(*net.TCPConn) {
 	return func(src *net.TCPConn) {
 		from, through := g.network.Party(src), g.node.topology.Options.Through
@@ -58,8 +57,8 @@ func (g *gate) forClients(back string) func(*net.TCPConn) {
 	}
 }
 
-// openToPeers listens on the addresses for peers of a node that is not Redis. The node answers only after it has found
-// its peers.
+// openToPeers listens on the addresses for the peers of a node that is not Redis. It comes before open, because the
+// node answers only when it has found its peers.
 func (g *gate) openToPeers(ctx context.Context) error {
 	if g == nil {
 		return nil
@@ -86,10 +85,10 @@ func (g *gate) openToPeers(ctx context.Context) error {
 	return nil
 }
 
-// busyFor is how long an address of the run may stay in use after its process has ended.
+// busyFor is the longest time for which an address of the run may stay in use after its process has ended.
 const busyFor = 2 * time.Second
 
-// listen takes connections.
+// listen accepts connections and calls serve for each of them.
 func (g *gate) listen(ctx context.Context, front string, serve func(*net.TCPConn)) error {
 	var l net.Listener
 	var err error
@@ -112,7 +111,7 @@ func (g *gate) listen(ctx context.Context, front string, serve func(*net.TCPConn
 				return
 			}
 			if err != nil {
-				continue // the client has already disconnected
+				continue // the client has disconnected
 			}
 			g.network.Go(func() { serve(conn.(*net.TCPConn)) })
 		}
@@ -138,8 +137,8 @@ func (g *gate) serve(src *net.TCPConn, from links.Party, to *Node, dial func(fro
 	g.network.Serve(src, links.Link{From: from, To: links.Party(to.Name), Asks: to.asks, Kind: to.kind, Dial: dial})
 }
 
-// dialPeer dials a node's port for peers and retries for a while: the server opens that port only when needed, and a
-// peer whose connection was accepted and closed does not try again soon.
+// dialPeer dials a node's port for peers, and retries for linkDialTimeout. The server opens this port only when it
+// needs it, and a peer whose connection is closed does not soon try again.
 func (g *gate) dialPeer(from *net.TCPAddr, back string) (conn links.Conn, err error) {
 	every, late := time.NewTicker(10*time.Millisecond), time.After(linkDialTimeout)
 	defer every.Stop()
@@ -155,7 +154,8 @@ func (g *gate) dialPeer(from *net.TCPAddr, back string) (conn links.Conn, err er
 	}
 }
 
-// dial connects to the node from the client's own source address, if the client has one, so that the node sees it.
+// dial connects to the node. To the suite's own servers it binds the client's source address, so that the node sees
+// it.
 func (g *gate) dial(from *net.TCPAddr, back string) (links.Conn, error) {
 	t := g.node.topology
 	if !t.foreign() {
@@ -191,8 +191,8 @@ func (g *gate) dial(from *net.TCPAddr, back string) (links.Conn, error) {
 // clustered tells whether the nodes have a cluster bus.
 func (t *Topology) clustered() bool { return len(t.Sites) > 0 && t.Sites[0].Cluster }
 
-// openNetwork creates the proxies' shared part. It fails if the machine cannot bind several source addresses, because
-// they identify clients.
+// openNetwork makes the proxies' shared part. It fails if the machine has only one loopback address, because source
+// addresses identify clients.
 func (t *Topology) openNetwork() error {
 	switch {
 	case !t.Options.Links:
@@ -205,10 +205,10 @@ func (t *Topology) openNetwork() error {
 	return nil
 }
 
-// Network returns the proxies of the topology; nil if it was started without.
+// Network returns the proxies of the topology; nil if it has none.
 func (t *Topology) Network() *links.Network { return t.network }
 
-// sourceAddr returns the address that a client binds; nil for any.
+// sourceAddr returns the address that a client binds; nil = any.
 func (s *Site) sourceAddr(source int) net.Addr {
 	if source < 1 || s.access.Sources == "" {
 		return nil

@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// moveTimeout is how long a server may take to hand its keys to another one, in milliseconds.
+// moveTimeout is the time limit for MIGRATE, in milliseconds.
 const moveTimeout = 5000
 
-// Move migrates the slot of a key, with all its keys, to the next primary of a cluster, as an operator does who adds
-// servers. For a pause before the keys move and a pause afterwards, clients get ASK for missing keys, and then MOVED.
-// Move returns the old and the new owner when all nodes agree on the new one.
+// Move migrates the slot of a key, with all its keys, to the next primary of a cluster, as an operator does to add
+// servers. It waits for the pause before the keys move, and again before the slot has its new owner. During that time
+// clients get ASK for missing keys; afterwards they get MOVED. Move returns the old and the new owner when all nodes
+// agree.
 func (s *Site) Move(ctx context.Context, key string, pause time.Duration) (from, to *Node, err error) {
 	if from, err = s.slotOwner(ctx, key); err != nil {
 		return nil, nil, err
@@ -30,7 +31,7 @@ func (s *Site) Move(ctx context.Context, key string, pause time.Duration) (from,
 		ids[n], primaries[n] = m.id, m.primary == "-" && len(m.slots) > 0
 	}
 	at := slices.Index(s.Nodes, from)
-	// never straight back to the former owner, which a client may still use
+	// not straight back to the former owner, which a client may still use
 	for _, n := range slices.Concat(s.Nodes[at+1:], s.Nodes[:at]) {
 		if to == nil && primaries[n] {
 			to = n
@@ -56,7 +57,7 @@ func (s *Site) Move(ctx context.Context, key string, pause time.Duration) (from,
 	return from, to, errors.Join(err, poll(ctx, pollEvery, func() error { return s.agree(ctx, slot, ids[to]) }))
 }
 
-// moveKeys sends the keys of a slot to its next owner. MIGRATE is atomic, so no key is ever on both.
+// moveKeys moves the keys of a slot to its next owner. MIGRATE is atomic, so no key is ever on both nodes.
 func (s *Site) moveKeys(ctx context.Context, slot int, from, to *Node, pause time.Duration) error {
 	if err := during(ctx, pause); err != nil {
 		return err
@@ -67,7 +68,7 @@ func (s *Site) moveKeys(ctx context.Context, slot int, from, to *Node, pause tim
 		if err != nil {
 			return err
 		}
-		if len(keys) == 0 { // no key can appear any more: writers are redirected to the next owner
+		if len(keys) == 0 { // no new key can appear, because writers are redirected to the next owner
 			return during(ctx, pause)
 		}
 		migrate := []any{"MIGRATE", ip, port, "", 0, moveTimeout, "AUTH", to.topology.password, "KEYS"}
@@ -77,7 +78,7 @@ func (s *Site) moveKeys(ctx context.Context, slot int, from, to *Node, pause tim
 	}
 }
 
-// during waits for d; it returns an error if ctx ends first.
+// during waits for d. It returns an error if ctx ends first.
 func during(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -87,7 +88,7 @@ func during(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// agree returns nil if every running node names the given owner of a slot.
+// agree returns nil if every running node names this owner of a slot.
 func (s *Site) agree(ctx context.Context, slot int, owner string) error {
 	return each(s.Nodes, func(n *Node) error {
 		if n.State() != Up {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestASlotMovesWithItsKeys: they keep their value and their time, all nodes agree, and a key without one moves, too.
+// TestASlotMovesWithItsKeys: keys keep their value and TTL, and all nodes agree. A slot without keys moves too.
 func TestASlotMovesWithItsKeys(t *testing.T) {
 	t.Parallel()
 	top := up(t, "cluster", Options{})

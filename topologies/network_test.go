@@ -31,13 +31,13 @@ func ping(ctx context.Context, c redis.UniversalClient) error {
 	return c.Set(ctx, "k", "v", 0).Err()
 }
 
-// answered pings until there is an answer: the first one may be late.
+// answered sends pings until there is a reply, because the first reply may be late.
 func answered(t testing.TB, c redis.UniversalClient) {
 	t.Helper()
 	succeeds(t, "an answer", func() error { return ping(t.Context(), c) })
 }
 
-// gone waits until a node has no connection from a client any more: all that it sent has been executed by then.
+// gone waits until a node has no connection from a client. Then it has executed everything that the client has sent.
 func gone(t testing.TB, n *Node, source int) {
 	t.Helper()
 	addr := " addr=" + links.SourceIP(n.topology.block.prefix, source) + ":"
@@ -54,7 +54,7 @@ func TestRuleMeetsOnlyItsParties(t *testing.T) {
 		client(t, top, ClientOptions{})
 	cases := map[string]struct {
 		rule   links.Rule
-		passes [3]bool // one, two, nobody in particular
+		passes [3]bool // one, two, a client without a number
 	}{
 		"drop one": {links.Rule{From: []links.Party{links.ClientParty(1)}, To: []links.Party{"n1"},
 			Effect: links.Drop}, [3]bool{false, true, true}},
@@ -90,7 +90,7 @@ func TestRuleMeetsOnlyItsParties(t *testing.T) {
 				t.Errorf("the suite's own connection: %v", err)
 			}
 			heal()
-			heal() // twice is no harm
+			heal() // a second heal does nothing
 			for _, who := range []redis.UniversalClient{one, two, nobody} {
 				answered(t, who)
 			}
@@ -98,7 +98,7 @@ func TestRuleMeetsOnlyItsParties(t *testing.T) {
 	}
 }
 
-// TestDroppedBytesArriveLater is why a heal can be dangerous: the client gave up long ago.
+// TestDroppedBytesArriveLater shows why a heal can be dangerous: the client has given up long before.
 func TestDroppedBytesArriveLater(t *testing.T) {
 	t.Parallel()
 	for effect, want := range map[links.Effect]any{links.Drop: int64(1), links.Reset: int64(0)} {
@@ -117,7 +117,7 @@ func TestDroppedBytesArriveLater(t *testing.T) {
 			if got := n.Do(t.Context(), "EXISTS", "late").Val(); got != int64(0) {
 				t.Errorf("got there while dropped: %v", got)
 			}
-			if effect == links.Reset { // the host that held the bytes dies
+			if effect == links.Reset { // the host that kept the bytes dies
 				apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{"n1"},
 					Effect: links.Reset})()
 			}
@@ -132,7 +132,7 @@ func TestDroppedBytesArriveLater(t *testing.T) {
 	}
 }
 
-// TestAloneDelay measures how long commands take through links that hold them up.
+// TestAloneDelay measures how long commands take through links with a delay.
 func TestAloneDelay(t *testing.T) {
 	top := up(t, "single", Options{Links: true})
 	c := client(t, top, ClientOptions{Source: 1})
@@ -169,7 +169,7 @@ func TestAloneDelay(t *testing.T) {
 	}
 }
 
-// TestDelayKeepsOrder sends more than a chunk through a jittering link.
+// TestDelayKeepsOrder sends more than a chunk through a link with jitter.
 func TestDelayKeepsOrder(t *testing.T) {
 	t.Parallel()
 	top := up(t, "single", Options{Links: true})
@@ -233,7 +233,8 @@ func lostReplies(t *testing.T, top *Topology, c, other redis.UniversalClient, ke
 	return nil
 }
 
-// TestLibraryRetriesHideALostReply is the bug that the suite must find: the lock is ours, and we are told it is not.
+// TestLibraryRetriesHideALostReply shows the bug that the suite must find: the client has the lock, and is told that
+// it does not.
 func TestLibraryRetriesHideALostReply(t *testing.T) {
 	t.Parallel()
 	top := up(t, "single", Options{Links: true})
@@ -330,7 +331,7 @@ func TestLinksThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestRulesChangeUnderTraffic changes rules while clients write; nothing may hang or leak afterwards.
+// TestRulesChangeUnderTraffic changes rules while clients write. Nothing may hang or leak afterwards.
 func TestRulesChangeUnderTraffic(t *testing.T) {
 	t.Parallel()
 	top := up(t, "single", Options{Links: true})
@@ -356,7 +357,7 @@ func TestRulesChangeUnderTraffic(t *testing.T) {
 	answered(t, client(t, top, ClientOptions{Source: 10}))
 }
 
-// BenchmarkLink compares a command through a link with one past it.
+// BenchmarkLink compares a command through a link with a direct one.
 func BenchmarkLink(b *testing.B) {
 	for _, how := range []string{"direct", "link", "link with a delay rule of 0"} {
 		for _, parallel := range []int{1, 8, 64} {
@@ -389,8 +390,7 @@ func BenchmarkLink(b *testing.B) {
 	}
 }
 
-// TestAnAbandonedCommandArrives after its client has given it up: one of each kind, and what is left when the rule
-// ends.
+// TestAnAbandonedCommandArrives after its client has given it up: one of each kind, and the rest when the rule ends.
 func TestAnAbandonedCommandArrives(t *testing.T) {
 	t.Parallel()
 	top := up(t, "single", Options{Links: true})

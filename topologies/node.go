@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Role is the role in which a node was started. After a failover its actual role may differ.
+// Role is the role in which a node was started. A failover may change the actual role.
 type Role string
 
 // The roles.
@@ -25,7 +25,6 @@ const (
 	Sentinel Role = "sentinel"
 )
 
-// Node is one server process. Its methods are safe for concurrent use.
 type Node struct {
 	Name string
 	Role Role
@@ -34,41 +33,40 @@ type Node struct {
 	config   func(*Node) []directive
 	front    string // address that clients and peers use
 	back     string // address at which the server listens
-	// link is the address of the proxy, if it differs from front: attached servers may announce any address.
+	// link is the address of the proxy, if it differs from front, as it does for attached servers.
 	link string
-	// peer is the node's address in replies of other nodes, if it differs from front: attached servers may name nodes
-	// by address and send clients to host names.
+	// peer is the node's address in replies of other nodes, if it differs from front: attached servers may use
+	// addresses among themselves and host names for clients.
 	peer string
 	dir  string
 
 	mu       sync.Mutex
 	child    *Child // nil before the first start
-	gate     *gate  // nil without a link
+	gate     *gate  // nil = no proxy
 	paused   bool
-	killed   bool   // the suite has killed the process, so its end is no surprise
-	runID    string // the run id of the running server
-	emptied  int    // how often the suite has deleted all its keys
-	prepared bool   // the engine has prepared the directory
+	killed   bool   // the suite has killed the process
+	runID    string // run id of the running server
+	emptied  int    // number of times that the suite has deleted all keys of the node
+	prepared bool   // the engine has filled the directory
 	pid      atomic.Int64
 	mini     *embeddedNode
 	control  *redis.Client
 	sent     sent
-	hellos   *redis.PubSub // nil without sentinels
+	hellos   *redis.PubSub // nil = no sentinels
 	heard    sync.WaitGroup
 
-	asker    asker        // connection for queries, if the engine is not Redis
-	clockSet int64        // counts the changes of its clock
-	asleep   atomic.Int32 // number of running commands that keep the server from answering
+	asker    asker        // connection of an engine other than Redis
+	clockSet int64        // counter that grows with each change of the node's clock
+	asleep   atomic.Int32 // number of running commands that block the server
 }
 
-// directive is one line of a server's configuration.
 type directive struct{ name, value string }
 
-// Addr is the address that clients and peers use.
+// Addr returns the address that clients and peers use.
 func (n *Node) Addr() string { return n.front }
 
-// Start runs the server and returns when it answers. The configuration file is written at the first start only:
-// sentinels, and servers themselves, change it.
+// Start runs the server and returns when it answers. It writes the configuration file at the first start only,
+// because servers and sentinels change that file.
 func (n *Node) Start(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -121,7 +119,6 @@ func (n *Node) Start(ctx context.Context) error {
 func (n *Node) confPath() string { return filepath.Join(n.dir, "node.conf") }
 func (n *Node) logPath() string  { return filepath.Join(n.dir, "node.log") }
 
-// logTail returns the last lines of the server's log.
 func (n *Node) logTail(lines int) string {
 	text, err := os.ReadFile(n.logPath())
 	if err != nil {
@@ -131,7 +128,7 @@ func (n *Node) logTail(lines int) string {
 	return "  " + strings.Join(all[max(0, len(all)-lines):], "\n  ")
 }
 
-// Do sends a command on the suite's own connection, which bypasses all proxies.
+// Do sends a command on the suite's own connection, which uses no proxy.
 func (n *Node) Do(ctx context.Context, args ...any) *redis.Cmd {
 	if n.control == nil {
 		cmd := redis.NewCmd(ctx, args...)
@@ -162,8 +159,8 @@ func doEach(ctx context.Context, c *redis.Client, command string, keys []string)
 	return answers
 }
 
-// Info returns the fields of the given sections of INFO, or of all sections. On other engines it returns the role and
-// the number of clients.
+// Info returns the fields of these sections of INFO, or of all sections. On other engines it returns the role and the
+// number of clients.
 func (n *Node) Info(ctx context.Context, sections ...string) (map[string]string, error) {
 	if n.control == nil {
 		return n.engine().Info(ctx, n)
@@ -184,8 +181,8 @@ func (n *Node) Info(ctx context.Context, sections ...string) (map[string]string,
 	return fields, nil
 }
 
-// SeesDown tells whether a sentinel, or a cluster node, considers a primary down by agreement with others (ODOWN, or
-// fail). It is false for other nodes.
+// SeesDown tells whether a sentinel or a cluster node considers a primary down, in agreement with others (ODOWN, or
+// fail). For other nodes it returns false.
 func (n *Node) SeesDown(ctx context.Context) (bool, error) {
 	switch {
 	case n.Role == Sentinel:
@@ -198,7 +195,6 @@ func (n *Node) SeesDown(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// replication returns the fields of INFO replication.
 func (n *Node) replication(ctx context.Context) (map[string]string, error) {
 	info, err := n.Info(ctx, "replication")
 	if err != nil {
@@ -207,8 +203,8 @@ func (n *Node) replication(ctx context.Context) (map[string]string, error) {
 	return info, nil
 }
 
-// run sends commands until one fails. The error quotes only two words of the command, since the others may be a
-// password.
+// run sends commands until one fails. The error quotes only the first two words of the command, because others may be
+// a password.
 func (n *Node) run(ctx context.Context, commands ...[]any) error {
 	for _, c := range commands {
 		if err := n.Do(ctx, c...).Err(); err != nil {

@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// victimEnv makes the test binary a suite that is about to die.
+// victimEnv makes the test binary a suite that will die.
 const victimEnv = "HAMMERLOCK_TEST_VICTIM"
 
-// victim brings a topology up, tells the numbers of its processes and its directory, and dies as it is told.
+// victim starts a topology, prints its process numbers and its directory, and dies as it is told.
 func victim() {
 	ctx := context.Background()
 	s, err := FindServer(ctx, "")
@@ -47,7 +47,7 @@ func victim() {
 	<-ctx.Done()
 }
 
-// victimOfReaper starts a process without a parent-death signal, as it is on other systems than Linux.
+// victimOfReaper starts a process without a parent-death signal, as on systems other than Linux.
 func victimOfReaper() (pids []string, dir string) {
 	dir, err := nameDir()
 	if err != nil {
@@ -97,7 +97,7 @@ func TestNothingSurvivesTheSuite(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = cmd.Wait() // it did not end well, as was asked for
+			_ = cmd.Wait() // it was killed on purpose
 			mustVanish(t, words[0], words[1:])
 		})
 	}
@@ -125,7 +125,7 @@ func mustVanish(t *testing.T, dir string, pids []string) {
 	})
 }
 
-// ended tells whether a process is gone or only waits for whoever inherited it to notice.
+// ended tells whether a process has ended; its parent may not have noticed yet.
 func ended(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true
@@ -140,7 +140,7 @@ func ended(pid int) bool {
 
 func TestReaperRemovesOnlyOurDirectories(t *testing.T) {
 	t.Parallel()
-	keep := t.TempDir() // its name does not begin like ours
+	keep := t.TempDir() // its name does not begin with tempPrefix
 	r, err := startReaper(keep)
 	if err != nil {
 		t.Fatal(err)

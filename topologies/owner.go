@@ -11,8 +11,8 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// owner finds the node at the other end of a connection by its process, because servers other than Redis cannot bind a
-// source address. If the connection is already closed, the node is unknown.
+// owner finds the node that opened a connection, by the process that has the socket. Servers other than Redis cannot
+// bind a source address. If the connection is already closed, the result is links.Unidentified.
 func (t *Topology) owner(conn *net.TCPConn) links.Party {
 	inode := socket(conn.RemoteAddr().(*net.TCPAddr), conn.LocalAddr().(*net.TCPAddr))
 	if inode == "" {
@@ -29,7 +29,7 @@ func (t *Topology) owner(conn *net.TCPConn) links.Party {
 	return links.Unidentified
 }
 
-// socket returns the inode of the socket between two addresses on this machine; empty if there is none, or no /proc.
+// socket returns the inode of the local socket with these two addresses; empty if there is none, or no /proc.
 func socket(from, to *net.TCPAddr) string {
 	text, err := os.ReadFile("/proc/net/tcp")
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// TestDirectoriesMayHaveAnyName brings up what writes most into its directories, in one that is named relative to where
-// the suite stands, and whose name has what shells, configurations and the linker take for an end. The server's path is
-// relative too.
+// TestDirectoriesMayHaveAnyName starts the topology that writes most into its directories. TMPDIR is relative, and
+// its name has special characters of shells, configurations and the linker. The server's path is relative too.
 func TestDirectoriesMayHaveAnyName(t *testing.T) {
 	binary := server(t).Path
 	t.Chdir(t.TempDir())
@@ -54,8 +53,8 @@ func TestDirectoriesMayHaveAnyName(t *testing.T) {
 	}
 }
 
-// TestAProgramAroundTheServerMustExec refuses one that does not before anybody takes it for the server, and leaves
-// nothing of it behind.
+// TestAProgramAroundTheServerMustExec: a program that does not exec the server is rejected, and nothing of it is
+// left.
 func TestAProgramAroundTheServerMustExec(t *testing.T) {
 	real := server(t).Path
 	dir := t.TempDir()

@@ -10,29 +10,28 @@ import (
 	"time"
 )
 
-// State says whether a node's process runs.
+// State tells whether a process runs.
 type State uint8
 
 // The states.
 const (
-	Down State = iota // the process was not started, or it has ended
+	Down State = iota // not started, or ended
 	Up
 	Paused // the process keeps its memory and answers nothing, because of SIGSTOP or a command that sleeps
 )
 
-// String is the state's name.
+// String returns the state's name.
 func (s State) String() string { return [...]string{"down", "up", "paused"}[s] }
 
-// Life is what the suite knows about a node's process without asking the server.
+// Life is what the suite knows about a node's process without a request to the server.
 type Life struct {
 	State State
-	RunID string // run id that the server had when it was started; empty for an in-memory server
-	Ended string // how the process ended, if the suite did not end it; empty otherwise
-	// Emptied counts how often the suite has deleted all keys of the server.
+	RunID string // run id of the server at its start; empty for an in-memory server
+	Ended string // how the process ended; empty if it runs or the suite ended it
+	// Emptied is the number of times that the suite has deleted all keys of the server.
 	Emptied int
 }
 
-// Life returns the state of the process, and whether it ended unexpectedly.
 func (n *Node) Life() Life {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -49,7 +48,6 @@ func (n *Node) Life() Life {
 	return l
 }
 
-// State says whether the process runs.
 func (n *Node) State() State { return n.Life().State }
 
 func (n *Node) spawn() error {
@@ -76,10 +74,10 @@ func (n *Node) spawn() error {
 	return nil
 }
 
-// errWrapped means that the configured program starts the server as a child process. It has to exec the server.
+// errWrapped means that the configured program starts the server as a child process. It must exec the server.
 var errWrapped = errors.New("a program around the server must exec it")
 
-// Kill sends SIGKILL, like a crash: nothing is saved, connections break.
+// Kill sends SIGKILL, like a crash: nothing is saved, and connections break.
 func (n *Node) Kill() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -97,8 +95,8 @@ func (n *Node) Kill() error {
 	return n.finish(syscall.SIGKILL)
 }
 
-// finish sends a signal and waits for the process's end; the caller holds the mutex. A stopped process is continued
-// first, because it would not react.
+// finish sends a signal and waits for the end of the process. It continues a stopped process first, which would not
+// react otherwise. The caller holds the mutex.
 func (n *Node) finish(with syscall.Signal) error {
 	n.killed = true
 	all := n.family()
@@ -109,7 +107,7 @@ func (n *Node) finish(with syscall.Signal) error {
 	return await(all)
 }
 
-// Pause stops the process (SIGSTOP): connections stay open and no request is answered.
+// Pause stops the process (SIGSTOP). Connections stay open, and no request is answered.
 func (n *Node) Pause() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -137,8 +135,8 @@ func (n *Node) Resume() error {
 	return n.signal(syscall.SIGCONT)
 }
 
-// Sleep blocks the server for a fixed time with DEBUG SLEEP, as a slow command would. A long script would take longer
-// on a busy machine. It returns when the server answers again.
+// Sleep blocks the server for the time d and returns when the server answers again. It uses DEBUG SLEEP, because a
+// long script would take longer on a busy machine. Attached servers get CLIENT PAUSE.
 func (n *Node) Sleep(ctx context.Context, d time.Duration) error {
 	n.asleep.Add(1)
 	defer n.asleep.Add(-1)
@@ -154,12 +152,12 @@ func (n *Node) Sleep(ctx context.Context, d time.Duration) error {
 
 func (n *Node) alive() bool { return n.mini != nil || n.child.Alive() }
 
-// signal sends a signal to the server and every process that it has started.
+// signal sends a signal to the server and to all its descendants.
 func (n *Node) signal(s syscall.Signal) error {
 	all := n.family()
 	err := n.child.Signal(s)
 	for _, pid := range slices.Concat(all, n.family()) {
-		_ = syscall.Kill(pid, s) // the error is ignored: the process may have ended
+		_ = syscall.Kill(pid, s) // the process may have ended
 	}
 	return err
 }

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Outside is the topology of a service under test that does its own locking. The suite starts no servers. It knows the
-// addresses of the service and starts its programs.
+// Outside is the topology of a service under test that does its own locking. The suite starts no servers, only the
+// programs of the service.
 var Outside = Spec{
 	Name:    "http",
 	Doc:     "a service that does its own locking",
@@ -30,10 +30,10 @@ var Outside = Spec{
 type Program struct {
 	Name    string
 	Command string   // for the shell
-	Whole   string   // the command with its passwords: it is executed, but never printed; empty = Command
+	Whole   string   // the command with its passwords, which is executed and never printed; empty = Command
 	Env     []string // additional environment variables
-	Output  *os.File // file to which the program prints; nil = a file in the topology's directory
-	// Ready returns nil if the program works again after a restart; the caller sets it.
+	Output  *os.File // the program's output; nil = a file in the topology's directory
+	// Ready returns nil if the program works again after a restart. The caller sets it.
 	Ready func(context.Context) error
 
 	log      string
@@ -42,10 +42,9 @@ type Program struct {
 	mu     sync.Mutex
 	child  *Child // nil before the first start
 	paused bool
-	killed bool // Kill or close has ended the program, so its end is no surprise
+	killed bool // the suite has ended the program
 }
 
-// Run starts a program and adds it to the topology.
 func (t *Topology) Run(p *Program) error {
 	t.starting.Lock()
 	p.Name = fmt.Sprintf("program%d", len(t.programs)+1)
@@ -55,14 +54,14 @@ func (t *Topology) Run(p *Program) error {
 	return p.Start()
 }
 
-// Programs returns the programs in the order in which they were started. More may be started meanwhile.
+// Programs returns the programs in the order of their start. It is safe to call while more are started.
 func (t *Topology) Programs() []*Program {
 	t.starting.Lock()
 	defer t.starting.Unlock()
 	return slices.Clone(t.programs)
 }
 
-// Start starts the program again after Kill.
+// Start starts the program, also again after Kill.
 func (p *Program) Start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +81,6 @@ func (p *Program) Start() error {
 	return nil
 }
 
-// State says whether the program runs.
 func (p *Program) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +104,7 @@ func (p *Program) Ending() <-chan struct{} {
 	return p.child.Ended()
 }
 
-// Ended says how the program ended, with the end of its output, if the suite did not end it; empty otherwise.
+// Ended returns how the program ended, with the last lines of its output; empty if it runs or the suite has ended it.
 func (p *Program) Ended() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,21 +114,21 @@ func (p *Program) Ended() string {
 	return fmt.Sprintf("%q ended unexpectedly (%s)%s", p.Command, p.child.End(), p.said())
 }
 
-// Killed tells whether the suite has killed the program and not yet started it again.
+// Killed tells whether the suite has killed the program and not started it again.
 func (p *Program) Killed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.killed && p.now() == Down
 }
 
-// Succeeded tells whether the program exited with code 0 without being told to.
+// Succeeded tells whether the program ended by itself with exit code 0.
 func (p *Program) Succeeded() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.killed && p.now() == Down && p.child.End().Success()
 }
 
-// lastWords is how many bytes of a program's output an error message quotes at most.
+// lastWords is the largest number of bytes of a program's output that an error message quotes.
 const lastWords = 400
 
 // said quotes the end of the program's output, without the passwords that it was started with.
@@ -143,7 +141,7 @@ func (p *Program) said() string {
 	return ": " + shown[max(len(shown)-lastWords, 0):]
 }
 
-// Kill ends the program and all its processes at once, like a crash.
+// Kill kills the program and all its processes, like a crash.
 func (p *Program) Kill() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,10 +152,8 @@ func (p *Program) Kill() error {
 	return p.child.Kill()
 }
 
-// Pause stops the program (SIGSTOP).
 func (p *Program) Pause() error { return p.become(Up, Paused, syscall.SIGSTOP) }
 
-// Resume continues a paused program (SIGCONT).
 func (p *Program) Resume() error { return p.become(Paused, Up, syscall.SIGCONT) }
 
 func (p *Program) become(from, to State, s syscall.Signal) error {
@@ -170,10 +166,9 @@ func (p *Program) become(from, to State, s syscall.Signal) error {
 	return p.child.Signal(s)
 }
 
-// endTimeout is how long a program may take to exit after SIGTERM.
+// endTimeout is the time that a program has to exit after SIGTERM.
 const endTimeout = 2 * time.Second
 
-// close ends the program.
 func (p *Program) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,13 +8,14 @@ import (
 	"sync"
 )
 
-// tempPrefix is the prefix of the names of directories that the reaper may remove.
+// tempPrefix begins the name of each directory that the reaper may remove.
 const tempPrefix = "hammerlock-"
 
-// reaper is a shell process that cleans up if the suite is killed. Its standard input is a pipe from the suite. When
-// that is closed, it kills the process groups that it was told about and removes one directory. It checks that a
-// process number was not reused. It uses shell builtins where it can, since each external program costs a few ms per
-// node. The parent-death signal does part of this, but exists on Linux only and removes no directory.
+// reaper is a shell process that cleans up when the suite ends, even if the suite is killed. Its standard input is a
+// pipe from the suite. When the pipe is closed, it kills the process groups that it was told to watch, and removes
+// one directory. It checks that no process number was reused. It prefers shell builtins, because each external
+// program takes some ms for each node. The parent-death signal is not enough: only Linux has it, and it removes no
+// directory.
 type reaper struct {
 	mu    sync.Mutex
 	input io.WriteCloser
@@ -61,7 +62,7 @@ case $1 in */` + tempPrefix + `*)
 esac
 `
 
-// startReaper starts a reaper for processes and for one directory, whose name may contain any characters.
+// startReaper starts a reaper for one directory, whose name may contain any characters.
 func startReaper(dir string) (*reaper, error) {
 	cmd := exec.Command("/bin/sh", "-c", reaperScript, "reaper", dir)
 	cmd.SysProcAttr = ownSession()
@@ -75,15 +76,15 @@ func startReaper(dir string) (*reaper, error) {
 	return &reaper{input: input, cmd: cmd}, nil
 }
 
-// Watch tells the reaper about a process that it must kill. It does nothing on a nil reaper.
+// Watch tells the reaper to kill this process and its group when the suite ends.
 func (r *reaper) Watch(pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, _ = fmt.Fprintf(r.input, "pid %d\n", pid)
 }
 
-// Mark returns an environment variable for programs that start other programs. On Linux the reaper kills all processes
-// that have it, including those that have left their process group.
+// Mark returns an environment variable for programs that start other programs. On Linux the reaper kills all
+// processes with this variable, also those that have left their process group.
 func (r *reaper) Mark() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +95,7 @@ func (r *reaper) Mark() string {
 	return r.mark
 }
 
-// Close ends the reaper, which kills and removes everything that is left.
+// Close closes the pipe and waits until the reaper has cleaned up.
 func (r *reaper) Close() error {
 	if err := r.input.Close(); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redisServers is the engine for Redis and for servers that speak its protocol, such as Valkey. Options name the
+// redisServers is the engine for Redis and for servers with its protocol, such as Valkey. Options.Server names the
 // program.
 var redisServers = &Engine{
 	Prepare: configure,
@@ -36,8 +36,8 @@ var redisServers = &Engine{
 	groups:   true,
 }
 
-// configure writes the configuration file at the first start. The password is in the file, since every user of the
-// machine can see command lines.
+// configure writes the configuration file at the first start. The file has the password, because every user of the
+// machine can read command lines.
 func configure(_ context.Context, n *Node) error {
 	var b strings.Builder
 	for _, d := range n.config(n) {
@@ -53,7 +53,7 @@ func configure(_ context.Context, n *Node) error {
 	return nil
 }
 
-// controlled returns the suite's own client of the node.
+// controlled makes the suite's own client of the node.
 func (n *Node) controlled() *redis.Client {
 	to := controlOptions{addr: n.back, login: Login{password: n.topology.password}, clustered: n.topology.clustered()}
 	if n.Role != Sentinel {
@@ -63,8 +63,8 @@ func (n *Node) controlled() *redis.Client {
 	return n.control
 }
 
-// pings returns nil if the server accepts connections and has loaded its data. It dials before it uses the client,
-// because the client's pool tries only once a second after some failures.
+// pings returns nil if the server accepts connections and has loaded its data. It dials first, because after some
+// failures the client's pool tries only once a second.
 func pings(ctx context.Context, n *Node) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", n.back)
@@ -77,8 +77,8 @@ func pings(ctx context.Context, n *Node) error {
 	return n.control.Ping(ctx).Err()
 }
 
-// identifyRedis checks that the answering server is the process that was started. Otherwise signals would hit another
-// process.
+// identifyRedis checks that the answering server is the process that was started. Otherwise signals would go to
+// another process.
 func identifyRedis(ctx context.Context, n *Node) error {
 	info, err := n.Info(ctx, "server")
 	if err != nil {

@@ -4,7 +4,7 @@ import "time"
 
 var redlock = Independent(5)
 
-// Independent is the topology redlock with n servers.
+// Independent returns the topology redlock with n servers.
 func Independent(n int) Spec {
 	return Spec{
 		Name:       "redlock",

@@ -42,7 +42,7 @@ func followFirst(ctx context.Context, nodes []*Node) error {
 	return each(nodes[1:], func(n *Node) error { return follow(ctx, n, nodes[0]) })
 }
 
-// roles asks the data nodes for their roles. It is an error if there is not exactly one primary.
+// roles asks the data nodes for their roles. It returns an error unless exactly one is a primary.
 func roles(ctx context.Context, nodes []*Node) (primary *Node, replicas []*Node, err error) {
 	for _, n := range nodes {
 		if n.State() != Up {

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// sent counts, by name, the commands that a server received from the suite and from sentinels. The rest of the server's
-// own count was sent by lock clients.
+// sent counts the commands that a server has received from the suite and from sentinels, by name. The rest of the
+// server's own count is from lock clients.
 type sent struct {
 	passing
 	mu    sync.Mutex
@@ -26,14 +26,14 @@ func (s *sent) count(name string) {
 	s.calls[name]++
 }
 
-// Sent returns how many commands the suite and sentinels have sent to the node, by name in lower case.
+// Sent returns the number of commands of each name (lower case) that the suite and sentinels have sent to the node.
 func (n *Node) Sent() map[string]int64 {
 	n.sent.mu.Lock()
 	defer n.sent.mu.Unlock()
 	return maps.Clone(n.sent.calls)
 }
 
-// ProcessHook implements redis.Hook. It does not count refused commands, because the server's statistics do not either.
+// ProcessHook implements redis.Hook. It does not count refused commands, and neither do the server's statistics.
 func (s *sent) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
@@ -44,7 +44,6 @@ func (s *sent) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook implements redis.Hook.
 func (s *sent) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		err := next(ctx, cmds)
@@ -58,7 +57,7 @@ func (s *sent) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 }
 
 // helloChannel is the channel on which sentinels announce themselves on every server. A primary replicates these
-// messages, so its replicas execute (and count) them, too.
+// messages, so its replicas count them too.
 const helloChannel = "__sentinel__:hello"
 
 // hearHellos counts the announcements of sentinels until the node is closed.

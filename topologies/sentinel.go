@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// masterName is the primary's name in the sentinels' configuration.
 const masterName = "hammerlock"
 
 const sentinelQuorum = 2
@@ -43,7 +42,7 @@ var sentinel = Spec{
 		if err := followFirst(ctx, data); err != nil {
 			return err
 		}
-		// A sentinel reads the primary's list of replicas once at its start, then twice a second, so the replicas must
+		// A sentinel reads the primary's list of replicas at its start, and then twice a second, so the replicas must
 		// be there first.
 		if err := poll(ctx, pollEvery, func() error { return followed(ctx, data[0], data[1:]) }); err != nil {
 			return err
@@ -74,7 +73,7 @@ func sentinelNode(n *Node) []directive {
 	}...)
 }
 
-// Timers of the profile Fast. A PING-PERIOD under 300 ms would make failovers fail: a replica is promoted only if its
+// Timers of the profile Fast. A PING-PERIOD below 300 ms would make failovers fail. A replica is promoted only if its
 // last INFO is younger than five ping periods, and during a failover INFO is sent once a second.
 var (
 	fastWatch = map[string]string{
@@ -84,7 +83,7 @@ var (
 		"INFO-PERIOD", "500", "ELECTION-TIMEOUT", "1000", "MIN-LINK-RECONNECT-PERIOD", "500"}
 )
 
-// watch tells a sentinel which primary to monitor, and its timers.
+// watch tells a sentinel which primary to monitor, and sets its timers.
 func watch(ctx context.Context, n, primary *Node) error {
 	t := n.topology
 	commands := [][]any{}
@@ -124,8 +123,8 @@ func (t *Topology) recordWatch() {
 	}
 }
 
-// agrees returns nil if a sentinel knows the primary, all replicas and the other sentinels, and reports no problem with
-// any of them. A failover that begins before that may never end.
+// agrees returns nil if a sentinel knows the primary, all replicas and the other sentinels, and reports no problem.
+// If a failover begins before that, it may never end.
 func agrees(ctx context.Context, n, primary *Node, replicas []*Node) error {
 	m, err := n.control.Do(ctx, "SENTINEL", "MASTER", masterName).Slice()
 	if err != nil {
@@ -168,7 +167,7 @@ func allFlagged(ctx context.Context, n *Node, list, flag string) error {
 }
 
 // settled tells whether a sentinel reports no problem with a replica or another sentinel. It ignores the flag
-// master_down, which Valkey 9.1 shows long after a failover: every sentinel is asked for its own view anyway.
+// master_down, which Valkey 9.1 shows long after a failover: the suite asks every sentinel for its own view.
 func settled(entry map[string]string, flag string) bool {
 	if flag == "sentinel" {
 		return strings.TrimSuffix(entry["flags"], ",master_down") == flag
@@ -176,7 +175,7 @@ func settled(entry map[string]string, flag string) bool {
 	return entry["flags"] == flag && entry["master-link-status"] == "ok"
 }
 
-// pairs makes a map of a sentinel's reply, a flat list of names and values.
+// pairs makes a map from a sentinel's reply, a flat list of names and values.
 func pairs(list []any) map[string]string {
 	m := make(map[string]string, len(list)/2)
 	for i := 0; i+1 < len(list); i += 2 {

@@ -2,7 +2,7 @@ package topologies
 
 import "testing"
 
-// TestSettled holds what sentinels say of the others against what may be believed.
+// TestSettled compares the replies of sentinels with what may be believed.
 func TestSettled(t *testing.T) {
 	for name, c := range map[string]struct {
 		flag, flags, link string

@@ -13,34 +13,32 @@ import (
 	"time"
 )
 
-// EmbeddedName selects the in-memory server in place of a server program.
+// EmbeddedName selects the in-memory server instead of a server program.
 const EmbeddedName = "embedded"
 
-// ErrNoServer says that no server program was found.
+// ErrNoServer means that no server program was found.
 var ErrNoServer = errors.New("no redis-server on this machine")
 
-// oldest is the first major version of Redis that has bind-source-addr and CLUSTER ADDSLOTSRANGE.
+// oldest is the first major version of Redis with bind-source-addr and CLUSTER ADDSLOTSRANGE.
 const oldest = 7
 
 var binaries = []string{"redis-server", "valkey-server", "redict-server"}
 
-// Server is the program that is started for every node.
+// Server is the program that runs on every node.
 type Server struct {
 	Path    string
-	Name    string // the program's name, as it reports it: Redis, Valkey, Redict
+	Name    string // as the program reports it: Redis, Valkey or Redict
 	Version string
 }
 
-// Embedded tells whether it is the in-memory server.
 func (s Server) Embedded() bool { return s.Path == EmbeddedName }
 
-// String returns name and version.
 func (s Server) String() string { return strings.TrimSpace(s.Name + " " + s.Version) }
 
 var versionLine = regexp.MustCompile(`^(Redis|Valkey|Redict) server v=(\S+)`)
 
-// FindServer checks the program at a path. If the path is empty, it looks for redis-server in PATH, and returns
-// ErrNoServer if there is none.
+// FindServer checks the program at a path. If the path is empty, it looks for one of the names in binaries in PATH,
+// and returns ErrNoServer if there is none.
 func FindServer(ctx context.Context, path string) (Server, error) {
 	if path == EmbeddedName {
 		return Server{Path: EmbeddedName, Name: EmbeddedName}, nil
@@ -60,7 +58,7 @@ func FindServer(ctx context.Context, path string) (Server, error) {
 				path, path, EmbeddedName)
 	}
 	if err == nil {
-		found, err = filepath.Abs(found) // made absolute, because nodes start in their own directories
+		found, err = filepath.Abs(found) // absolute, because nodes start in their own directories
 	}
 	if err != nil {
 		return Server{}, fmt.Errorf("server binary %q: %w", path, err)
@@ -68,7 +66,7 @@ func FindServer(ctx context.Context, path string) (Server, error) {
 	return identify(ctx, found)
 }
 
-// versionTimeout is how long a program may take to print its version, on a busy machine with a slow disk.
+// versionTimeout is the time that a program has to print its version; the machine may be busy and the disk slow.
 const versionTimeout = 20 * time.Second
 
 func identify(ctx context.Context, path string) (Server, error) {
@@ -99,7 +97,7 @@ func identify(ctx context.Context, path string) (Server, error) {
 	return s, nil
 }
 
-// InstallHint is the command that installs Redis on this system.
+// InstallHint returns the command that installs Redis on this system.
 func InstallHint() string {
 	for _, m := range []struct{ tool, command string }{
 		{"apt-get", "apt-get install redis-server"},

@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// The shims are small C libraries that are preloaded into a server. The first changes the time that the server reads,
-// the second records which parts of files were synced. They are compiled when needed, unless a prebuilt file with the
-// same name lies beside the suite's program.
+// The shims are small C libraries that are preloaded into a server. The first changes the time that the server reads;
+// the second records which parts of files were synced. They are compiled when needed, unless a prebuilt file is
+// beside the suite's program.
 const (
 	clockShim = "clock"
 	fsyncShim = "fsync"
@@ -29,13 +29,11 @@ const (
 //go:embed shim/*.c
 var shimSources embed.FS
 
-// errNoCompiler says that there is no C compiler to build the shims.
 var errNoCompiler = errors.New("no C compiler (cc) on this machine; to set clocks and lose power, install one: " +
 	"apt-get install gcc")
 
 const buildTimeout = 30 * time.Second
 
-// buildShims builds the shims that the options need.
 func (t *Topology) buildShims(ctx context.Context) error {
 	var names []string
 	if t.Options.Clock {
@@ -89,7 +87,6 @@ func buildShim(ctx context.Context, dir, name string) (path string, err error) {
 	return path, nil
 }
 
-// builtShim returns the path of a prebuilt shim beside the suite's program.
 func builtShim(self, name string) string {
 	return filepath.Join(filepath.Dir(self), "hammerlock-"+name+".so")
 }
@@ -101,7 +98,7 @@ func (n *Node) shimEnv() []string {
 	if len(n.topology.shims) == 0 {
 		return nil
 	}
-	// relative to the node's directory, because LD_PRELOAD separates names by spaces and a full path may have one
+	// relative to the node's directory: LD_PRELOAD separates names by spaces, and a full path may have one
 	var libraries []string
 	for _, path := range n.topology.shims {
 		libraries = append(libraries, "../"+filepath.Base(path))
@@ -112,7 +109,7 @@ func (n *Node) shimEnv() []string {
 	}
 }
 
-// These files are mapped into memory by the shims. They outlive the server, as a machine's clock and disk do.
+// The shims map these files into memory. The files outlive the server, as a machine's clock and disk do.
 const (
 	clockSize   = 40
 	syncedSlots = 4096
@@ -128,13 +125,13 @@ func (n *Node) shimFiles() error {
 		os.WriteFile(n.syncedPath(), make([]byte, syncedSlots*slotSize), 0o600))
 }
 
-// clockCache is longer than a server goes without reading the clock: Valkey 9.1 reads it once a millisecond and
-// interpolates with the processor's cycle counter.
+// clockCache is longer than any time for which a server does not read the clock. Valkey 9.1 reads it once a
+// millisecond, and interpolates with the processor's cycle counter.
 const clockCache = 5 * time.Millisecond
 
-// SetClock makes the node's wall clock show true time plus the offset now, and run at the given rate from now on: 2 is
-// twice as fast, 1 is true. SetClock(0, 1) undoes it. The change is effective when SetClock returns, and survives a
-// restart of the node. The node's monotonic clock stays true.
+// SetClock makes the node's wall clock show true time plus the offset, and then run at this rate: 1 is true, 2 is
+// twice as fast. SetClock(0, 1) undoes this. The change is effective when SetClock returns, and survives a restart of
+// the node. The monotonic clock stays true.
 func (n *Node) SetClock(offset time.Duration, rate float64) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -150,7 +147,8 @@ func (n *Node) SetClock(offset time.Duration, rate float64) error {
 	return err
 }
 
-// setClock writes the state of a clock to its file. The argument count is even, and greater at each change.
+// setClock writes the state of a clock to its file. The argument count must be even, and greater than at the last
+// change.
 func setClock(path string, count int64, offset time.Duration, rate float64) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -171,9 +169,9 @@ func writeNumbers(f *os.File, at int64, numbers ...int64) error {
 	return err
 }
 
-// PowerLoss kills the server and truncates its append-only file to the part that was synced, as if the machine had lost
-// power. It is the worst case, since a disk may have kept more. Torn sectors and lost directory entries are not
-// modelled. Start brings the node back. After Kill, in contrast, the operating system keeps what was written.
+// PowerLoss kills the server and truncates its append-only file to the synced part, as if the machine had lost power.
+// This is the worst case, since a disk may have kept more. Torn sectors and lost directory entries are not modelled.
+// After Kill, in contrast, the operating system keeps all writes.
 func (n *Node) PowerLoss() error {
 	if !n.topology.Options.Power {
 		return fmt.Errorf("node %s: the topology was brought up without power loss", n.Name)
@@ -189,7 +187,6 @@ func (n *Node) PowerLoss() error {
 	return n.forgetUnsynced()
 }
 
-// Forget deletes the append-only file of a node that is down.
 func (n *Node) Forget() error {
 	if n.dir == "" { // an in-memory server has no directory
 		return nil
@@ -197,7 +194,7 @@ func (n *Node) Forget() error {
 	return os.RemoveAll(filepath.Join(n.dir, "appendonlydir"))
 }
 
-// forgetUnsynced truncates the files to their synced length and starts a new table of lengths.
+// forgetUnsynced truncates the files to their synced length and starts a new table of these lengths.
 func (n *Node) forgetUnsynced() error {
 	synced, err := readSynced(n.syncedPath())
 	if err != nil {
@@ -235,7 +232,7 @@ func readSynced(path string) (map[uint64]uint64, error) {
 	return synced, nil
 }
 
-// setSynced enters a file's synced length in the table that the shim maps.
+// setSynced writes a file's synced length to the table that the shim maps.
 func setSynced(table []byte, inode, size uint64) {
 	for i := range uint64(syncedSlots) {
 		slot := table[(inode+i)%syncedSlots*slotSize:]

@@ -16,8 +16,8 @@ import (
 	"hammerlock/internal/live"
 )
 
-// shows fails the test unless a node's clock is ahead of the true one by so much, wherever between the readings the
-// node read it.
+// shows fails the test unless a node's clock is ahead of true time by the offset. The node may read it at any moment
+// between the two readings of true time.
 func shows(t *testing.T, n *Node, offset time.Duration) {
 	t.Helper()
 	const slack = 100 * time.Millisecond
@@ -52,7 +52,7 @@ func TestSetClock(t *testing.T) {
 	shows(t, n, time.Minute)
 }
 
-// TestClockEndsLeases is what a clock is set for.
+// TestClockEndsLeases: a lease ends by the node's clock.
 func TestClockEndsLeases(t *testing.T) {
 	t.Parallel()
 	top := up(t, "single", Options{Clock: true})
@@ -115,15 +115,15 @@ func TestClockRate(t *testing.T) {
 	}
 }
 
-// TestCrashAndPowerLoss writes an old key, lets it settle, writes a lock and breaks the node
-// at once.
+// TestCrashAndPowerLoss writes an old key and waits until it is on the disk. Then it writes a lock and breaks the
+// node immediately.
 func TestCrashAndPowerLoss(t *testing.T) {
 	t.Parallel()
 	crash, power := (*Node).Kill, (*Node).PowerLoss
 	cases := map[string]struct {
 		durable   Durability
 		breaks    func(*Node) error
-		old, lock bool // what survives
+		old, lock bool // whether these keys survive
 	}{
 		"crash, no log":      {"", crash, false, false},
 		"crash, no sync":     {SyncNever, crash, true, true},
@@ -159,7 +159,7 @@ func TestCrashAndPowerLoss(t *testing.T) {
 				if c.durable == SyncEverySecond && old && lock && !c.lock {
 					return "the log was synced between the lock and the end"
 				}
-				if c.durable == SyncEverySecond && old && !lock && c.lock { // up to two seconds (flushAppendOnlyFile)
+				if c.durable == SyncEverySecond && old && !lock && c.lock { // it may take up to two seconds (flushAppendOnlyFile)
 					return "a sync of the log was under way, for which the server puts off a write that it answers"
 				}
 				if old != c.old || lock != c.lock {
@@ -175,7 +175,7 @@ func twice(n *Node) error {
 	return errors.Join(n.PowerLoss(), n.Start(context.Background()), n.PowerLoss())
 }
 
-// settle waits until what was written is on the disk, where it gets there by itself.
+// settle waits until all writes are on the disk, if the server syncs by itself.
 func settle(t *testing.T, n *Node, d Durability) {
 	t.Helper()
 	if d == SyncEverySecond {
@@ -184,7 +184,7 @@ func settle(t *testing.T, n *Node, d Durability) {
 }
 
 func allSynced(n *Node) error {
-	// while one sync lasts, what is written next is kept back, although it was acknowledged
+	// during one sync, acknowledged writes may wait for the next
 	info, err := n.Info(context.Background(), "persistence")
 	if err != nil {
 		return err

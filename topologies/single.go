@@ -19,7 +19,7 @@ var single = Spec{
 	healthy: serving,
 }
 
-// site adds a site whose clients connect to the given nodes first.
+// site adds a site whose clients connect first to the nodes seeds.
 func (t *Topology) site(name string, seeds ...*Node) *Site {
 	s := &Site{Name: name, Nodes: seeds, seeds: seeds,
 		access: Access{User: t.Options.User, Password: t.clientPassword(), DB: t.Options.Database,
@@ -31,8 +31,8 @@ func (t *Topology) site(name string, seeds ...*Node) *Site {
 	return s
 }
 
-// clientPassword is the password of clients. The suite, sentinels and replicas log in as the default user with another
-// password, so a client that omits its user name is refused.
+// clientPassword returns the password of clients. The suite, sentinels and replicas are the default user, with
+// another password. So a client that forgets its user name is refused.
 func (t *Topology) clientPassword() string {
 	if t.Options.User == "" {
 		return t.password
@@ -40,10 +40,9 @@ func (t *Topology) clientPassword() string {
 	return t.password + "-" + t.Options.User
 }
 
-// Database is the number of the clients' database; 0 on attached servers.
+// Database returns the number of the clients' database; 0 on attached servers.
 func (n *Node) Database() int { return n.topology.database() }
 
-// database is the number of the clients' database.
 func (t *Topology) database() int {
 	if t.clustered() {
 		return 0

@@ -13,12 +13,12 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// firstProxy is the first address for SOCKS proxies, after those of clients.
+// firstProxy is the last byte of the first address for SOCKS proxies. They follow the addresses of clients.
 const firstProxy = links.LastSource + 5
 
-// Proxy is the address of the SOCKS proxy through which a node makes all its connections; empty if there are no
-// proxies. It serves engines whose servers announce the address at which they listen, so that no other proxy can stand
-// in front of them. Connections to the proxy identify the node.
+// Proxy returns the address of the SOCKS proxy through which a node makes all its connections; empty if there are no
+// proxies. Some servers announce the address at which they listen, so no other proxy can stand in front of them. A
+// connection to the proxy identifies the node.
 func (n *Node) Proxy() string {
 	if n.topology.network == nil {
 		return ""
@@ -27,19 +27,19 @@ func (n *Node) Proxy() string {
 	return net.JoinHostPort(n.topology.block.prefix+strconv.Itoa(firstProxy+slices.Index(n.topology.Nodes, n)), port)
 }
 
-// Messages of SOCKS version 5: RFC 1928.
+// Messages of SOCKS version 5, RFC 1928.
 var (
 	socksOpen    = []byte{5, 0}                         // no authentication is needed
-	socksConnect = []byte{5, 1, 0, 1}                   // a connection to an IPv4 address, which follows
+	socksConnect = []byte{5, 1, 0, 1}                   // connect to the IPv4 address that follows
 	socksDone    = []byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0} // success; the address in the reply has no meaning
 )
 
-// socksTimeout is how long a client may take to send its request.
+// socksTimeout is the time that a client has to send its request.
 const socksTimeout = 5 * time.Second
 
 var errSocks = errors.New("no request of SOCKS 5 to connect to an IPv4 address")
 
-// proxy connects the gate's node to the address that it asks for.
+// proxy connects the gate's node to the address that the node asks for.
 func (g *gate) proxy(src *net.TCPConn) {
 	to, err := socksTarget(src)
 	i := slices.IndexFunc(g.node.topology.Nodes, func(n *Node) bool {

@@ -12,8 +12,8 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// TestProxyKnowsWhoHasHungUp: a server that says something to another and closes its connection at once is heard, and
-// the rules between the two hold for it. That is how servers of ZooKeeper ask to be called back.
+// TestProxyKnowsWhoHasHungUp: a server sends bytes to another server and closes the connection. The bytes arrive, and
+// the rules between the two servers apply. ZooKeeper servers ask in this way to be called back.
 func TestProxyKnowsWhoHasHungUp(t *testing.T) {
 	t.Parallel()
 	top, listener := twoNodes(t)
@@ -55,7 +55,7 @@ func TestProxyKnowsWhoHasHungUp(t *testing.T) {
 	<-said
 }
 
-// twoNodes are a topology of which only the first node's proxy is there, and the peers' port of the second.
+// twoNodes makes a topology that has only the first node's proxy and the second node's port for peers.
 func twoNodes(t *testing.T) (*Topology, net.Listener) {
 	t.Helper()
 	b, err := claimBlock(false)
@@ -89,7 +89,7 @@ func twoNodes(t *testing.T) (*Topology, net.Listener) {
 	return top, listener
 }
 
-// hear tells what each connection says, when it is closed.
+// hear returns the bytes of each connection when it is closed.
 func hear(listener net.Listener) <-chan string {
 	heard := make(chan string, 2)
 	go func() {
@@ -106,7 +106,7 @@ func hear(listener net.Listener) <-chan string {
 	return heard
 }
 
-// TestProxyRefusesStrangers: what is no node of the topology cannot be reached.
+// TestProxyRefusesStrangers: addresses outside the topology cannot be reached.
 func TestProxyRefusesStrangers(t *testing.T) {
 	t.Parallel()
 	client, server := tcpPair(t)
@@ -132,7 +132,7 @@ func socks(t *testing.T, proxy string, to netip.AddrPort) net.Conn {
 }
 
 func ask(t *testing.T, conn net.Conn, to netip.AddrPort) {
-	_, err := conn.Write([]byte{5, 2, 0, 2}) // without a name, or with one
+	_, err := conn.Write([]byte{5, 2, 0, 2}) // no authentication, or a user name
 	if err == nil {
 		_, err = io.ReadFull(conn, make([]byte, len(socksOpen)))
 	}

@@ -6,8 +6,8 @@ import (
 )
 
 // Spawner starts child processes that end with this process. Linux sends the parent-death signal when the thread that
-// started the child ends, and Go's runtime ends threads at any time. So a Spawner starts all children from one thread,
-// which it keeps.
+// started the child ends, and Go's runtime may end a thread at any time. So a Spawner starts all children from one
+// thread, which it keeps.
 type Spawner struct {
 	requests chan spawn
 	done     chan struct{}
@@ -18,7 +18,7 @@ type spawn struct {
 	err chan error
 }
 
-// OpenSpawner starts a Spawner. The caller closes it.
+// OpenSpawner starts a Spawner, which the caller must close.
 func OpenSpawner() *Spawner {
 	s := &Spawner{requests: make(chan spawn), done: make(chan struct{})}
 	go func() {
@@ -31,8 +31,8 @@ func OpenSpawner() *Spawner {
 	return s
 }
 
-// Start starts a process in its own group, so that Ctrl-C at the terminal does not reach it. It uses only Credential of
-// cmd.SysProcAttr.
+// Start starts a process in its own group, so that Ctrl-C at the terminal does not reach it. Of cmd.SysProcAttr it
+// uses the Credential only.
 func (s *Spawner) Start(cmd *exec.Cmd) error {
 	attr := childAttr()
 	if cmd.SysProcAttr != nil {
@@ -44,7 +44,7 @@ func (s *Spawner) Start(cmd *exec.Cmd) error {
 	return <-r.err
 }
 
-// Close ends the thread, and with it, on Linux, every child that still runs.
+// Close ends the thread. On Linux every child that still runs ends too.
 func (s *Spawner) Close() {
 	close(s.requests)
 	<-s.done

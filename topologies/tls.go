@@ -9,10 +9,10 @@ import (
 	"net"
 )
 
-// TLS has the certificates for encrypted connections, in PEM. It is plain data, so that it can be sent to worker
+// TLS has the certificates for encrypted connections, in PEM. It is plain data, so it can be sent to worker
 // processes.
 type TLS struct {
-	CA   []byte `json:"ca,omitempty"` // certificate authorities; empty = those that the system trusts
+	CA   []byte `json:"ca,omitempty"` // certificate authorities; empty = those of the system
 	Cert []byte `json:"cert,omitempty"`
 	Key  []byte `json:"key,omitempty"`
 	// ServerName is the name in the servers' certificates; empty = the host of the address.
@@ -25,7 +25,6 @@ func (t *TLS) Check() error {
 	return err
 }
 
-// config parses the texts.
 func (t *TLS) config() (*tls.Config, error) {
 	c := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
 	if len(t.CA) > 0 {
@@ -45,7 +44,7 @@ func (t *TLS) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// secure makes a TLS connection of conn; if c is nil, it returns conn as it is.
+// secure returns a TLS connection over conn. If c is nil, it returns conn itself.
 func secure(ctx context.Context, c *tls.Config, conn net.Conn, addr string) (net.Conn, error) {
 	if c == nil {
 		return conn, nil
@@ -61,7 +60,7 @@ func secure(ctx context.Context, c *tls.Config, conn net.Conn, addr string) (net
 	return secured, nil
 }
 
-// tlsClient returns the client's side of a TLS connection to the server that announces that address.
+// tlsClient returns the client's side of a TLS connection to the server that announces addr.
 func tlsClient(c *tls.Config, conn net.Conn, addr string) *tls.Conn {
 	if c.ServerName == "" {
 		c = c.Clone()

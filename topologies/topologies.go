@@ -1,6 +1,5 @@
-// Package topologies starts real Redis deployments as child processes on loopback addresses, and removes them again
-// even if the suite is killed. Up returns when a deployment is ready for clients. The package knows nothing about
-// locks.
+// Package topologies starts real Redis deployments as child processes on loopback addresses, and removes them even if
+// the suite is killed. Up returns when a deployment is ready for clients. The package knows nothing about locks.
 package topologies
 
 import (
@@ -29,29 +28,26 @@ type Spec struct {
 	Name  string
 	Doc   string
 	Sites int // number of independent places for a lock
-	Nodes int // that hold data
+	Nodes int // number of nodes that hold data
 	// Copies is the number of replicas of each primary.
 	Copies int
-	// Recovery is how long clients may need to be served again after the deployment has become healthy, or another
-	// server has taken over: they reconnect and look for the primary. It is about twice the longest time that was
-	// measured.
+	// Recovery is the time that clients need to reconnect and find the primary, after the deployment has become
+	// healthy or another server has taken over. It is about twice the longest measured time.
 	Recovery time.Duration
 
 	engine     *Engine // nil = Redis
 	embeddable bool
-	byHand     bool                                   // the servers fail over by an operator's command only
-	locks      bool                                   // by itself
-	attached   *Attachment                            // the running deployment, if the suite was given one
+	byHand     bool                                   // only an operator makes the servers fail over
+	locks      bool                                   // the service under test does its own locking
+	attached   *Attachment                            // the running deployment; nil = the suite starts the servers
 	shape      func(*Topology)                        // adds the nodes and sites
-	join       func(context.Context, *Topology) error // connects the running nodes to one deployment; may be nil
+	join       func(context.Context, *Topology) error // connects the running nodes to each other; may be nil
 	// returns nil if the deployment works, else an error that says what is missing
 	healthy func(context.Context, *Topology) error
 }
 
-// Embeddable tells whether in-memory servers can serve the topology.
 func (s Spec) Embeddable() bool { return s.embeddable }
 
-// Find returns the Spec with that name.
 func Find(name string) (Spec, bool) {
 	for _, s := range All {
 		if s.Name == name {
@@ -61,7 +57,6 @@ func Find(name string) (Spec, bool) {
 	return Spec{}, false
 }
 
-// Names lists the names of the topologies.
 func Names() []string {
 	var names []string
 	for _, s := range All {
@@ -70,29 +65,28 @@ func Names() []string {
 	return names
 }
 
-// Options say how to start a topology.
 type Options struct {
 	Server  Server
 	Profile Profile
 	Links   bool // put a proxy in front of every node, so that its traffic can be cut and delayed
-	Flat    bool // one address and a port for each node, for machines that can bind 127.0.0.1 only
-	Clock   bool // let SetClock set the nodes' clocks; Linux with a C compiler
+	Flat    bool // use one address with a port for each node, on machines that can bind 127.0.0.1 only
+	Clock   bool // allow SetClock; needs Linux and a C compiler
 	Durable Durability
-	Power   bool // let PowerLoss cut the power of nodes; Linux with a C compiler
-	// MinReplicas sets min-replicas-to-write, with min-replicas-max-lag 1: a primary accepts writes only while that
-	// many replicas have acknowledged within the last second.
+	Power   bool // allow PowerLoss; needs Linux and a C compiler
+	// MinReplicas sets min-replicas-to-write, with min-replicas-max-lag 1: a primary accepts writes only if this many
+	// replicas have acknowledged within the last second.
 	MinReplicas int
 	// Database is the number of the clients' database. A cluster has database 0 only.
 	Database int
-	// User is the user name of clients, with its own password; empty = the default user with the default password.
+	// User is the user name of clients, with its own password; empty = the default user.
 	User string
-	Tell func(doing string) // called with the progress of the start, from any goroutine; may be nil
-	// Through, if it is not nil, replaces the proxy for connections of clients to data nodes: it dials n.Back() itself
-	// and returns when the connection is over. It needs Links.
+	Tell func(doing string) // is called with the progress of the start, from any goroutine; may be nil
+	// Through replaces the proxy for connections of clients to data nodes; nil = keep the proxy. It dials n.Back()
+	// itself and returns when the connection has ended. It needs Links.
 	Through func(n *Node, client net.Conn)
 }
 
-// Durability says how often nodes sync their append-only file to the disk; the zero value means that there is none.
+// Durability is how often nodes sync their append-only file to the disk; empty = they have no such file.
 type Durability string
 
 // The durabilities are the values of the setting appendfsync.
@@ -102,10 +96,9 @@ const (
 	SyncNever       Durability = "no" // the operating system decides when
 )
 
-// durabilities lists the durabilities.
 var durabilities = []Durability{SyncAlways, SyncEverySecond, SyncNever}
 
-// Profile chooses how soon a deployment notices that a node has failed.
+// Profile is how soon a deployment notices that a node has failed.
 type Profile string
 
 // The profiles.
@@ -117,7 +110,6 @@ const (
 // Profiles lists the profiles.
 var Profiles = []Profile{Fast, Stock}
 
-// Topology is a running deployment.
 type Topology struct {
 	Spec     Spec
 	Options  Options
@@ -133,14 +125,14 @@ type Topology struct {
 	password string
 	block    *block
 	network  *links.Network
-	shims    []string // paths of libraries that are preloaded into every server
+	shims    []string // libraries that are preloaded into every server
 	spawner  *Spawner
 	reaper   *reaper
 
-	// The following is for attached servers only.
-	prefix  string                  // of all keys
-	keepers []redis.UniversalClient // one client for each site, which bypasses all proxies
-	clean   func() error            // removes all keys
+	// The following fields are for attached servers only.
+	prefix  string                  // prefix of all keys of this run
+	keepers []redis.UniversalClient // one client for each site, without a proxy
+	clean   func() error            // deletes all keys of this run
 	hidden  map[string]string       // commands that the servers refused -> their errors
 	// Evicting lists the nodes that may evict keys, each with the setting that allows it.
 	Evicting []string
@@ -152,8 +144,8 @@ const (
 	pollEvery    = 5 * time.Millisecond
 )
 
-// Up starts the topology and returns when it is ready. If that fails, it ends everything that it started, and the error
-// says which node is not ready and why.
+// Up starts the topology and returns when it is ready. If that fails, it ends everything that it has started, and its
+// error says which node is not ready and why.
 func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
 	o.Profile = cmp.Or(o.Profile, Fast)
 	engine, err := s.serve(ctx, &o)
@@ -182,8 +174,7 @@ func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
 	return t, t.ready(ctx)
 }
 
-// NodeNames lists the names of the nodes, sentinels included. The names of an attached deployment are known once it is
-// up.
+// NodeNames lists the names of the nodes, including sentinels. Those of an attached deployment are known after Up.
 func (s Spec) NodeNames() []string {
 	if s.attached != nil {
 		return s.attached.names
@@ -233,7 +224,7 @@ func (t *Topology) claim(ctx context.Context) (err error) {
 	if t.reaper, err = startReaper(t.dir); err != nil {
 		return err
 	}
-	if err := os.Mkdir(t.dir, 0o700); err != nil { // made after the reaper, because the suite may be killed in between
+	if err := os.Mkdir(t.dir, 0o700); err != nil { // after the reaper, because the suite may be killed in between
 		return fmt.Errorf("make a directory for the nodes: %w", err)
 	}
 	if err := t.buildShims(ctx); err != nil {
@@ -292,7 +283,6 @@ func (t *Topology) ready(ctx context.Context) error {
 	})
 }
 
-// tell reports progress to Options.Tell.
 func (t *Topology) tell(format string, args ...any) {
 	if t.Options.Tell != nil {
 		t.Options.Tell(fmt.Sprintf(format, args...))
@@ -302,16 +292,16 @@ func (t *Topology) tell(format string, args ...any) {
 // healthy returns nil if every node has its role and its connections, else an error that says what is missing.
 func (t *Topology) healthy(ctx context.Context) error { return t.Spec.healthy(ctx, t) }
 
-// AwaitHealthy polls until the topology is healthy or ctx is done; its error says what was missing last.
+// AwaitHealthy polls until the topology is healthy or ctx is done. Its error says what was missing last.
 func (t *Topology) AwaitHealthy(ctx context.Context) error {
 	return poll(ctx, pollEvery, func() error { return t.healthy(ctx) })
 }
 
-// Dir is the directory of the deployment, which is removed when the topology is closed or the suite is killed.
-// In-memory servers have none.
+// Dir returns the directory of the deployment; empty for in-memory servers. It is removed when the topology is closed
+// or the suite is killed.
 func (t *Topology) Dir() string { return t.dir }
 
-// Close ends every process and removes everything that the topology made. It is safe to call twice.
+// Close ends every process and removes everything that the topology has made. It is safe to call twice.
 func (t *Topology) Close() error {
 	errs := []error{t.leave()}
 	for _, p := range t.Programs() {
@@ -374,8 +364,8 @@ func each(nodes []*Node, f func(*Node) error) error {
 	return errors.Join(errs...)
 }
 
-// poll calls f until it returns nil or ctx ends. If f takes long, it is called less often, because the servers need the
-// processor to become ready. This delays the result by a twentieth at most.
+// poll calls f until f returns nil or ctx ends. The pause between calls grows to 1/20 of the time since the start,
+// because the servers need the processor to become ready.
 func poll(ctx context.Context, every time.Duration, f func() error) error {
 	start := time.Now()
 	timer := time.NewTimer(0)

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(closing{m})
 }
 
-// closing closes the topologies that tests share when all tests have run.
+// closing closes the shared topologies when all tests have run.
 type closing struct{ *testing.M }
 
 func (c closing) Run() int {
@@ -45,14 +45,14 @@ func (c closing) Run() int {
 	return code
 }
 
-// shared are topologies for tests that leave them as they are.
+// shared are topologies for tests that do not change them.
 var shared = map[string]*struct {
 	once sync.Once
 	top  *Topology
 	err  error
 }{"single": {}, "replica": {}, "sentinel": {}, "cluster": {}, "redlock": {}}
 
-// sharing is a topology that no test may change.
+// sharing returns a topology that no test may change.
 func sharing(t *testing.T, name string) *Topology {
 	t.Helper()
 	s := shared[name]
@@ -96,7 +96,7 @@ func up(t testing.TB, name string, o Options) *Topology {
 	return top
 }
 
-// patience is how long clients of tests wait for a reply. It ends a hang.
+// patience is the clients' timeout for a reply, which ends a hang.
 const patience = 30 * time.Second
 
 // client makes a client of the first site, which is closed with the test.
@@ -108,7 +108,7 @@ func client(t testing.TB, top *Topology, o ClientOptions) redis.UniversalClient 
 	return c
 }
 
-// connected sends what is sent only over a connection; one that is not made in time had no effect.
+// connected repeats send while no connection is made in time, because then the command had no effect.
 func connected(t testing.TB, send func() error) (err error) {
 	t.Helper()
 	live.Wait(t, "a connection", func() bool {
@@ -118,7 +118,7 @@ func connected(t testing.TB, send func() error) (err error) {
 	return err
 }
 
-// succeeds does something again and again until it works.
+// succeeds repeats do until it works.
 func succeeds(t testing.TB, what string, do func() error) {
 	t.Helper()
 	var err error
@@ -130,8 +130,8 @@ func succeeds(t testing.TB, what string, do func() error) {
 	live.Wait(t, what, func() bool { err = do(); return err == nil })
 }
 
-// steady makes an attempt whose error counts only if the servers have kept their roles meanwhile: the others replace
-// one that stands still for longer than their timers.
+// steady makes an attempt whose error counts only if the servers have kept their roles: others replace a server that
+// pauses for longer than their timers.
 func steady(t testing.TB, top *Topology, attempt func(n int) error) {
 	t.Helper()
 	live.Again(t, func(n int) string {
@@ -148,7 +148,7 @@ func steady(t testing.TB, top *Topology, attempt func(n int) error) {
 	})
 }
 
-// epochs change when servers elect a primary.
+// epochs returns a text that changes when servers elect a primary.
 func epochs(t testing.TB, top *Topology) (all string) {
 	t.Helper()
 	for _, n := range top.Nodes {
@@ -190,7 +190,7 @@ func write(t testing.TB, top *Topology, key string) (err error) {
 	return err
 }
 
-// TestEveryTopologyIsReadyWhenItIsUp, and knows when it is not.
+// TestEveryTopologyIsReadyWhenItIsUp, and knows when it is not ready.
 func TestEveryTopologyIsReadyWhenItIsUp(t *testing.T) {
 	missing := map[string]string{"single": "n1", "replica": "n3", "sentinel": "s2", "cluster": "n5", "redlock": "n4"}
 	for _, s := range All {
@@ -216,7 +216,8 @@ func TestEveryTopologyIsReadyWhenItIsUp(t *testing.T) {
 	}
 }
 
-// noticed kills a node: without it the topology is not healthy, and it is when the node is back.
+// noticed kills a node. Without the node the topology must not be healthy, and it must be healthy when the node is
+// back.
 func noticed(t *testing.T, top *Topology, n *Node) {
 	t.Helper()
 	if err := n.Kill(); err != nil {
@@ -252,7 +253,7 @@ func TestStockProfileUsesTheServersOwnTimers(t *testing.T) {
 	}
 }
 
-// TestPollAsksLessOftenWhatTakesLong: without a bound it would ask 200 times.
+// TestPollAsksLessOftenWhatTakesLong: without the longer pauses, poll would call f 200 times.
 func TestPollAsksLessOftenWhatTakesLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -340,7 +341,7 @@ func TestRestartedNodeHasNoData(t *testing.T) {
 	}
 }
 
-// TestNodeThatDoesNotStart uses a program that calls itself Redis and ends at once.
+// TestNodeThatDoesNotStart uses a program that reports to be Redis and then exits.
 func TestNodeThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "broken-server")
@@ -436,7 +437,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// leaseEnds sees that a key with a time to live goes by itself, and not early.
+// leaseEnds checks that a key with a TTL expires, and not too early.
 func leaseEnds(t *testing.T, c redis.UniversalClient) {
 	const ttl = 200 * time.Millisecond
 	least := time.NewTimer(ttl - 2*time.Millisecond)
@@ -452,13 +453,13 @@ func leaseEnds(t *testing.T, c redis.UniversalClient) {
 	}
 }
 
-// TestNodesOutliveThreads ends many operating-system threads: nodes must not go with any of them.
+// TestNodesOutliveThreads ends many threads of the operating system; no node may end with any of them.
 func TestNodesOutliveThreads(t *testing.T) {
 	t.Parallel()
 	top := sharing(t, "redlock")
 	var wg sync.WaitGroup
 	for range 200 {
-		wg.Go(runtime.LockOSThread) // ends its thread, as it never unlocks it
+		wg.Go(runtime.LockOSThread) // the thread ends, because it is never unlocked
 	}
 	wg.Wait()
 	for _, n := range top.Nodes {
@@ -556,7 +557,7 @@ func TestUnreachableIsMarked(t *testing.T) {
 	}
 }
 
-// BenchmarkUp is the time from nothing to a deployment that is ready.
+// BenchmarkUp measures the time until a new deployment is ready.
 func BenchmarkUp(b *testing.B) {
 	s := server(b)
 	for _, spec := range All {

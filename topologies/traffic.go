@@ -7,16 +7,15 @@ import (
 	"sync"
 )
 
-// Traffic counts the round trips of clients: a command or a pipeline is one. Each connection has its own counter,
-// because a shared one would be contended. Messages that the library sends for itself do not count: handshakes,
-// questions for a primary or a cluster's map, subscriptions.
+// Traffic counts the round trips of clients: one for each command or pipeline. Each connection has its own counter,
+// because a shared one would be contended. Requests of the library itself do not count: handshakes, requests for a
+// primary or a cluster's map, subscriptions.
 type Traffic struct {
 	mu     sync.Mutex
 	open   map[*fresh]bool
-	closed int64 // round trips of connections that are closed
+	closed int64 // round trips of closed connections
 }
 
-// RoundTrips returns the number of round trips so far.
 func (t *Traffic) RoundTrips() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,10 +55,10 @@ func (t *Traffic) remove(f *fresh) {
 // aside lists the first commands on connections that the library uses for itself.
 var aside = []string{"sentinel", "subscribe", "psubscribe", "ssubscribe"}
 
-// clusterMap is the beginning of a request for a cluster's map, which the library may send on any connection.
+// clusterMap begins a request for a cluster's map, which the library may send on any connection.
 var clusterMap = []byte("*2\r\n$7\r\ncluster\r\n")
 
-// count counts the commands in bytes that are written.
+// count counts the round trip of a request that is written.
 func (f *fresh) count(b []byte) {
 	if !f.used.Load() {
 		name := commandName(b)
@@ -74,8 +73,8 @@ func (f *fresh) count(b []byte) {
 	}
 }
 
-// idle lists commands that change no data, or that the library sends for itself. The fault drop-reply spares their
-// replies, because losing those tests nothing.
+// idle lists commands that change no data, or that the library sends by itself. The fault drop-reply does not drop
+// their replies, because that would test nothing.
 var idle = []string{
 	"cluster", "command", "info", "ping", "sentinel",
 	"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe",
@@ -87,7 +86,7 @@ func (n *Node) asks(b []byte) bool {
 	return asks != nil && asks(b)
 }
 
-// kind returns the name of the command at the beginning of the bytes, with the script that it runs; empty if its reply
+// kind returns the name of the command at the beginning of the bytes, and the script that it runs; empty if its reply
 // may not be dropped.
 func (n *Node) kind(b []byte) string {
 	if !n.asks(b) {
@@ -105,7 +104,7 @@ func asksRedis(b []byte) bool {
 	return name != "" && !slices.Contains(handshake, name) && !slices.Contains(idle, name)
 }
 
-// commandName reads a command's name from its first bytes: *N, $LENGTH and the name are its first lines.
+// commandName reads a command's name from its first bytes; the first lines are *N, $LENGTH and the name.
 func commandName(b []byte) string {
 	if len(b) == 0 || b[0] != '*' {
 		return ""

@@ -8,21 +8,21 @@ import (
 	"hammerlock/history"
 )
 
-// arrivals is the schedule of visits in an open loop, where visits are due at planned times whether or not a worker is
-// free. The schedule does not depend on when workers take visits. A visit is drawn when a worker takes it, so there is
-// no queue.
+// arrivals is the schedule of visits in an open loop: a visit is due at its planned time, whether or not a worker is
+// free. Each visit is drawn when a worker takes it, so there is no queue.
 //
-// After a visit was taken, a change of Tempo may still move its due time. It never changes the visits themselves.
+// A change of Tempo may still move the due time of a visit that a worker has taken. The visits themselves never
+// change.
 type arrivals struct {
 	mu    sync.Mutex
 	shape *Shape
-	tempo *Tempo // changes the rate during the run; nil if it stays as planned
+	tempo *Tempo // changes the rate during the run; nil if the rate stays as planned
 	pace  pace
 	keys  *chooser
 	next  time.Duration
 
 	drawn   int64
-	back    []visit       // visits that workers have returned before they began
+	back    []visit       // visits that a worker took and returned before it began them
 	changed chan struct{} // closed at the next change of Tempo
 }
 
@@ -44,25 +44,25 @@ func newArrivals(p *Shape, t *Tempo) *arrivals {
 	return a
 }
 
-// take draws the next visit. It returns false if no more will become due.
+// take draws the next visit; false means that no more visits will become due.
 func (a *arrivals) take() (v visit, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	end := a.shape.End
 	if a.tempo != nil {
-		end = history.Forever // the rate may still rise, so that the visit is due before the end
+		end = history.Forever // the rate may still rise, and then this visit is due before the end
 	}
 	return a.mine(end)
 }
 
-// giveBack returns a visit that the worker has not begun.
+// giveBack returns a visit to the schedule. The worker has not begun it.
 func (a *arrivals) giveBack(v visit) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.back = append(a.back, v)
 }
 
-// change returns a channel that is closed when due times change.
+// change returns a channel that is closed when due times change; nil if they never do.
 func (a *arrivals) change() <-chan struct{} {
 	if a.tempo == nil {
 		return nil
@@ -72,7 +72,7 @@ func (a *arrivals) change() <-chan struct{} {
 	return a.changed
 }
 
-// follow wakes workers that wait for a due time whenever the Tempo changes, until done is closed.
+// follow wakes the workers that wait for a due time whenever the Tempo changes. It returns when done is closed.
 func (a *arrivals) follow(done <-chan struct{}) {
 	ticker := time.NewTicker(tempoPoll)
 	defer ticker.Stop()
@@ -116,7 +116,7 @@ func (a *arrivals) draw(end time.Duration) (v visit, ok bool) {
 	return v, true
 }
 
-// remaining returns how many visits were due before end and never began. It passes their due times to show.
+// remaining returns the number of visits that were due before end and never began. It calls show with each due time.
 func (a *arrivals) remaining(end time.Duration, show func(due time.Duration)) (n int64) {
 	if !a.shape.Open() {
 		return 0
@@ -139,14 +139,14 @@ func (a *arrivals) remaining(end time.Duration, show func(due time.Duration)) (n
 	}
 }
 
-// chooser draws pages.
+// chooser draws the page of a visit.
 type chooser struct {
 	rand *rand.Rand
 	zipf *rand.Zipf
 	n    int
 }
 
-// zipfExponent makes visits proportional to 1/k. The generator needs an exponent greater than 1.
+// zipfExponent makes visits of page k proportional to 1/k. The generator needs an exponent greater than 1.
 const zipfExponent = 1.0001
 
 func newChooser(p *Shape, r *rand.Rand) *chooser {

@@ -8,7 +8,8 @@ import (
 	"hammerlock/locks"
 )
 
-// increment counts with one atomic operation of the store, without a lock. The visit takes as long as others do.
+// increment counts with one atomic operation of the store, without a lock. Its visits take as long as visits with a
+// lock.
 func (w *worker) increment(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	if reason := w.stay(ctx, g); reason != history.None {
 		return history.Failed, reason
@@ -16,7 +17,7 @@ func (w *worker) increment(ctx context.Context, g *grant) (history.Outcome, hist
 	return w.add(ctx, g)
 }
 
-// add counts with one atomic operation. If there is no reply, it is unknown which value was replaced.
+// add counts with one atomic operation. Without a reply, nobody knows which value the operation replaced.
 func (w *worker) add(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	op := w.lane.Call(history.Store, g.key)
 	op.Hold = g.hold
@@ -30,8 +31,8 @@ func (w *worker) add(ctx context.Context, g *grant) (history.Outcome, history.Re
 	return outcome, reason
 }
 
-// optimistic repeats load and conditional store until no other worker has stored in between, or until the visit's
-// patience ends.
+// optimistic loads and then stores, on condition that no other worker has stored in between. It repeats this until
+// the store succeeds or the visit's patience ends.
 func (w *worker) optimistic(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	for {
 		outcome, reason := w.transact(ctx, g)
@@ -65,7 +66,7 @@ func (w *worker) transact(ctx context.Context, g *grant) (outcome history.Outcom
 		outcome, reason = w.store(g, &g.spot, seen, store)
 		return nil
 	})
-	w.now = 0 // the transaction sends more commands after the store, so the clock must be read again
+	w.now = 0 // the transaction sends more commands after the store, so the last reading of the clock is too old
 	if loaded {
 		return outcome, reason
 	}
@@ -75,5 +76,5 @@ func (w *worker) transact(ctx context.Context, g *grant) (outcome history.Outcom
 	return history.Failed, reason // the load failed, and a load changes nothing
 }
 
-// errLeft is returned to end a transaction without a store.
+// errLeft makes Transact end without a store.
 var errLeft = errors.New("the visit ended before its store")

@@ -14,21 +14,21 @@ import (
 	"hammerlock/topologies"
 )
 
-// Counter stores the number of views of each page. Load and Store are separate, so that updates are lost if two workers
-// are in between. It is safe for concurrent use.
+// Counter stores the number of views of each page. Load and Store are separate calls: if two workers are between
+// them, one update is lost. A Counter is safe for concurrent use.
 type Counter interface {
-	// Load reads the count of a page; the zero Count if it was never written.
+	// Load reads the count of a page. It returns the zero Count if the page was never written.
 	Load(ctx context.Context, page string) (Count, error)
-	// Store writes the count of a page. A counter with fencing returns locks.ErrFenced for an old token, and writes
-	// nothing.
+	// Store writes the count of a page. A counter with fencing rejects an old token: it returns locks.ErrFenced and
+	// writes nothing.
 	Store(ctx context.Context, page string, c Count) error
-	// Close closes what the counter has opened itself, not the Client in its environment.
+	// Close closes the connections that the counter opened. The caller closes the Client in CounterEnv.
 	Close() error
 }
 
-// Shown is a Counter with fencing whose loads pass the fencing token, too. After a load, it rejects stores of earlier
-// holders, which would change the value that was read. A load of an earlier holder gets locks.ErrFenced. The counter
-// remembers the loader's token minus one, so that the store of the same holder is accepted.
+// Shown is a Counter with fencing that also checks the token of a load. After a load it rejects the loads and stores
+// of earlier holders with locks.ErrFenced, because their store would change the value that was read. It remembers the
+// loader's token minus one, so that the loader itself can still store.
 type Shown interface {
 	LoadFor(ctx context.Context, page string, fence int64) (Count, error)
 }
@@ -38,26 +38,26 @@ type Lister interface {
 	LoadAll(ctx context.Context, pages []string) ([]Count, error)
 }
 
-// Adder is a Counter that can add one view atomically. It returns the count before. Holders of a shared lock use it.
+// Adder is a Counter that adds one view atomically and returns the count before. Holders of a shared lock use it.
 type Adder interface {
 	Add(ctx context.Context, page string, writer history.ID) (replaced Count, err error)
 }
 
-// Atomic is a Counter that counts correctly without a lock. The baselines use it.
+// Atomic is a Counter that counts correctly without a lock. The baselines (visits without a lock) use it.
 type Atomic interface {
 	Counter
 	Adder
-	// Transact passes a page's count to visit, which may store once. The store returns locks.ErrConflict if another
-	// worker has stored in between. Transact returns the error of visit, or of the load.
+	// Transact passes a page's count to visit, which may store once. If another worker has stored in between, that
+	// store returns locks.ErrConflict. Transact returns the error of visit, or of the load.
 	Transact(ctx context.Context, page string, visit func(seen Count, store func(Count) error) error) error
 }
 
-// Count is a number of page views, with the operation that wrote it: so a worker that loads it knows whose store it has
-// seen.
+// Count is a number of page views and the ID of the operation that wrote it. The ID tells a worker whose store it has
+// loaded.
 type Count struct {
 	Views  int64
 	Writer history.ID
-	Fence  int64 // fencing token of the worker that wrote it; 0 = its lock has none
+	Fence  int64 // fencing token of the worker that wrote it; 0 = the lock has no tokens
 }
 
 // AllCounters lists the implementations of Counter.
@@ -72,8 +72,8 @@ type CounterSpec struct {
 	Doc    string
 	Place  Place
 	Server topologies.Spec // topology of the counter's own server; the zero Spec = single
-	Fenced bool            // the counter claims to reject old fencing tokens
-	Broken string          // why its fencing does not work, for those that are wrong on purpose; else empty
+	Fenced bool            // the counter claims to reject stores with old fencing tokens
+	Broken string          // why the fencing of a deliberately broken counter does not work; empty for the others
 	// Open opens the counter. Each worker process opens its own.
 	Open func(CounterEnv) (Counter, error)
 }
@@ -86,18 +86,18 @@ const (
 	OwnServer  Place = iota // on a separate server that no fault affects
 	OnTopology              // on the servers under test
 	OfService               // in the service under test, which does the counting
-	InMemory                // this process alone
-	InFile                  // in a file that all processes share
+	InMemory                // in the memory of one process
+	InFile                  // in a file that all worker processes share
 )
 
-// ServiceCounter stands for the counts of a service under test.
+// ServiceCounter stands for a service under test that counts the views itself.
 var ServiceCounter = CounterSpec{Name: "service", Place: OfService}
 
-// CounterEnv has what a counter needs to be opened. Which fields are set depends on its Place.
+// CounterEnv has the things that Open needs. The Place of the counter decides which fields are set.
 type CounterEnv struct {
-	Client redis.UniversalClient // for OwnServer and OnTopology; the caller closes it. Nil if the servers are not Redis
+	Client redis.UniversalClient // for OwnServer and OnTopology; the caller closes it; nil if the servers are not Redis
 	Site   *topologies.Site      // the site that Client connects to
-	File   string                // InFile
+	File   string                // for InFile: the path of the file
 }
 
 // FindCounter returns the spec with that name.
@@ -110,7 +110,7 @@ func FindCounter(name string) (CounterSpec, bool) {
 	return CounterSpec{}, false
 }
 
-// Fits says why the counter does not work with a lock or with that many processes; empty if it does.
+// Fits returns the reason why the counter does not work with this lock or this number of processes; empty if it does.
 func (s CounterSpec) Fits(lock locks.Spec, processes int) string {
 	switch {
 	case s.Place == InMemory && processes > 1:
@@ -121,7 +121,7 @@ func (s CounterSpec) Fits(lock locks.Spec, processes int) string {
 	return ""
 }
 
-// text formats a count as "views writer" or "views writer fence".
+// text formats a count as "views writer", or as "views writer fence" if fenced.
 func (c Count) text(fenced bool) []byte {
 	b := strconv.AppendInt(make([]byte, 0, 48), c.Views, 10)
 	b = append(b, ' ')

@@ -14,8 +14,8 @@ var backstopStore = CounterSpec{
 	Open:   func(e CounterEnv) (Counter, error) { return backstopCounter{redisCounter{e.Client}}, nil },
 }
 
-// backstopCounter is wrong on purpose: it compares unique tokens for equality, as many forum answers recommend, instead
-// of ordered ones.
+// backstopCounter is broken on purpose: it checks whether two tokens are equal, as many forum answers recommend. A
+// fence must check which token is greater.
 type backstopCounter struct{ redisCounter }
 
 var storeIfMarked = redis.NewScript(`

@@ -16,7 +16,6 @@ import (
 	"hammerlock/topologies"
 )
 
-// server starts a real server for a test.
 func server(t *testing.T) redis.UniversalClient {
 	t.Helper()
 	client := testbed.Up(t, "single", topologies.Options{}).Sites[0].Client(topologies.ClientOptions{})
@@ -28,7 +27,7 @@ func server(t *testing.T) redis.UniversalClient {
 	return client
 }
 
-// onEveryCounter runs a test on every store, empty; a page's name is the store's own.
+// onEveryCounter runs a test on every counter, each without pages.
 func onEveryCounter(t *testing.T, test func(t *testing.T, s CounterSpec, c Counter)) {
 	client := server(t)
 	for _, s := range AllCounters {
@@ -37,7 +36,7 @@ func onEveryCounter(t *testing.T, test func(t *testing.T, s CounterSpec, c Count
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { // also of a test that is skipped
+			defer func() { // also if the test is skipped
 				if err := c.Close(); err != nil {
 					t.Error(err)
 				}
@@ -82,7 +81,7 @@ func TestLiveEveryStoreKeepsWhatItTook(t *testing.T) {
 	})
 }
 
-// TestLiveOnlyAFencedStoreRefusesStaleTokens lets a holder store that slept through the grants of two others.
+// TestLiveOnlyAFencedStoreRefusesStaleTokens lets a holder store after two later grants.
 func TestLiveOnlyAFencedStoreRefusesStaleTokens(t *testing.T) {
 	onEveryCounter(t, func(t *testing.T, s CounterSpec, c Counter) {
 		newest := Count{Views: 2, Writer: 2, Fence: 9}
@@ -107,8 +106,8 @@ func TestLiveOnlyAFencedStoreRefusesStaleTokens(t *testing.T) {
 	})
 }
 
-// TestLiveALoadShowsItsToken lets a holder store between the load and the store of the next: that one would count on
-// what is gone.
+// TestLiveALoadShowsItsToken lets a holder store between the load and the store of the next holder. Without fencing
+// the next holder would overwrite that store.
 func TestLiveALoadShowsItsToken(t *testing.T) {
 	onEveryCounter(t, func(t *testing.T, s CounterSpec, c Counter) {
 		shown, ok := c.(Shown)
@@ -118,7 +117,7 @@ func TestLiveALoadShowsItsToken(t *testing.T) {
 		if !ok {
 			t.Skip("no fence")
 		}
-		for i, late := range []int64{3, 7} { // on a page that was never written, and on one that was
+		for i, late := range []int64{3, 7} { // on a page that was never written, and on another one
 			next, views := late+1, int64(i)
 			if _, err := shown.LoadFor(t.Context(), s.Name, late); err != nil {
 				t.Fatal(err)
@@ -143,8 +142,8 @@ func TestLiveALoadShowsItsToken(t *testing.T) {
 	})
 }
 
-// TestLiveAFenceComparesAndWritesInOneStep lets many store at once: in whatever order, the greatest token must win, and
-// nobody may be told that a store was refused which would have been the greatest.
+// TestLiveAFenceComparesAndWritesInOneStep lets many workers store together. In any order, the greatest token must
+// win and must never be refused.
 func TestLiveAFenceComparesAndWritesInOneStep(t *testing.T) {
 	const tokens = 200
 	onEveryCounter(t, func(t *testing.T, s CounterSpec, c Counter) {
@@ -171,7 +170,7 @@ func TestLiveAFenceComparesAndWritesInOneStep(t *testing.T) {
 	})
 }
 
-// TestLiveAddingLosesNothing follows who replaced whom: a chain through all of them.
+// TestLiveAddingLosesNothing follows which add replaced which: this must be a chain through all of them.
 func TestLiveAddingLosesNothing(t *testing.T) {
 	const adders, each = 8, 40
 	onEveryCounter(t, func(t *testing.T, s CounterSpec, c Counter) {
@@ -180,7 +179,7 @@ func TestLiveAddingLosesNothing(t *testing.T) {
 			return
 		}
 		var mu sync.Mutex
-		by := map[history.ID]Count{} // what was replaced, by its writer
+		by := map[history.ID]Count{} // replaced count, by its writer
 		var wg sync.WaitGroup
 		for w := range adders {
 			wg.Go(func() {
@@ -210,7 +209,7 @@ func TestLiveAddingLosesNothing(t *testing.T) {
 	})
 }
 
-// TestLiveATransactionHeedsWhoCameBetween stores in the middle of one, on a page that is new and on one that is not.
+// TestLiveATransactionHeedsWhoCameBetween stores during a transaction, on a new page and on an old one.
 func TestLiveATransactionHeedsWhoCameBetween(t *testing.T) {
 	onEveryCounter(t, func(t *testing.T, s CounterSpec, c Counter) {
 		atomic, ok := c.(Atomic)

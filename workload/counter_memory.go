@@ -25,7 +25,8 @@ var memoryFenced = CounterSpec{
 	},
 }
 
-// newMemoryCounter makes a counter in the memory of this process. Load and Store are atomic each, not together.
+// newMemoryCounter makes a counter in the memory of this process. Load is atomic and Store is atomic; the two
+// together are not.
 func newMemoryCounter() Counter { return &memoryCounter{counts: map[string]Count{}} }
 
 type memoryCounter struct {
@@ -57,7 +58,7 @@ func (m *memoryCounter) Add(_ context.Context, page string, writer history.ID) (
 }
 
 func (m *memoryCounter) Transact(ctx context.Context, page string, visit func(Count, func(Count) error) error) error {
-	seen, _ := m.Load(ctx, page) // an error is impossible
+	seen, _ := m.Load(ctx, page) // Load of this counter returns no error
 	return visit(seen, func(c Count) error {
 		m.mu.Lock()
 		defer m.mu.Unlock()

@@ -10,7 +10,6 @@ import (
 	"hammerlock/locks"
 )
 
-// RedisCounter is the default counter.
 var RedisCounter = CounterSpec{
 	Name: "redis",
 	Doc:  "a single Redis of its own that no fault touches",
@@ -55,7 +54,7 @@ func countIn(answer *redis.StringCmd) (Count, error) {
 
 func (r redisCounter) LoadAll(ctx context.Context, pages []string) ([]Count, error) {
 	answers := make([]*redis.StringCmd, len(pages))
-	_, _ = r.client.Pipelined(ctx, func(p redis.Pipeliner) error { // errors are in the single replies
+	_, _ = r.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each reply has its own error
 		for i, page := range pages {
 			answers[i] = p.Get(ctx, page)
 		}
@@ -77,7 +76,7 @@ func (r redisCounter) Store(ctx context.Context, page string, c Count) error {
 
 func (redisCounter) Close() error { return nil }
 
-// addOne is an INCR that also returns whose store it replaced.
+// addOne increments the count. It returns the old value, which names the operation that wrote it.
 var addOne = redis.NewScript(`
 local old = redis.call("GET", KEYS[1])
 local views = old and tonumber(string.match(old, "^%d+")) or 0
@@ -111,11 +110,11 @@ func (r redisCounter) Transact(ctx context.Context, page string, visit func(Coun
 	}, page)
 }
 
-// redisFencedCounter stores the last fencing token with the count. A script compares tokens and writes atomically.
+// redisFencedCounter stores the last fencing token with the count. One script compares the tokens and writes.
 type redisFencedCounter struct{ redisCounter }
 
-// storeIfNewer compares tokens as numbers. They are far below 2^53, up to which Lua is exact. Each holder stores once,
-// so an equal token is of another holder and is rejected.
+// storeIfNewer compares tokens as numbers. Lua is exact up to 2^53, and tokens stay far below. Each holder stores
+// once, so a store with the same token is another holder's and is rejected.
 var storeIfNewer = redis.NewScript(`
 local old = redis.call("GET", KEYS[1])
 local fence = old and tonumber(string.match(old, "%d+$")) or 0
@@ -127,8 +126,8 @@ func (r redisFencedCounter) Store(ctx context.Context, page string, c Count) err
 	return accepted(storeIfNewer.Run(ctx, r.client, []string{page}, c.text(true), c.Fence).Int64())
 }
 
-// loadIfNewer returns false if the holder's token is not greater than the stored one. Otherwise it raises the stored
-// token to one below the holder's.
+// loadIfNewer returns false if the holder's token is not greater than the stored token. Otherwise it sets the stored
+// token to the holder's token minus one, so that the holder can still store.
 var loadIfNewer = redis.NewScript(`
 local old = redis.call("GET", KEYS[1]) or "0 0 0"
 local count, fence = string.match(old, "^(%d+ %d+) (%d+)$")

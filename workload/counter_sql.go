@@ -9,26 +9,27 @@ import (
 	"hammerlock/locks"
 )
 
-// Statements are the SQL of one kind of database. The first store of a page creates its row. Writes take the arguments
-// page, views, writer, fence; WriteIfSame also takes the expected writer.
+// Statements are the SQL statements for one kind of database. Write and WriteIfNewer take the arguments page, views,
+// writer and fence; they create the row of a page that has none. WriteIfSame takes the same arguments and then the
+// expected writer.
 type Statements struct {
 	Load         string
-	LoadToWrite  string // Load, which also locks the row until the transaction ends
-	Make         string // creates the row of a page with no views if it is missing
+	LoadToWrite  string // like Load, and locks the row until the transaction ends
+	Make         string // creates the row of a page with no views, if there is none
 	Write        string
-	WriteIfNewer string // changes no row if the fencing token is not greater than the stored one
+	WriteIfNewer string // changes no row unless the fencing token is greater than the stored one
 	WriteIfSame  string
-	// Outcome marks an error after which certainly nothing was changed. It returns other errors as they are.
+	// Outcome marks an error that proves that nothing was changed. It returns other errors unmodified.
 	Outcome func(error) error
 }
 
-// sqlCounter stores the counts in a table of a database. It is Atomic.
+// sqlCounter stores the counts in a table of a database. It implements Atomic.
 type sqlCounter struct {
 	db *sql.DB
 	do Statements
 }
 
-// NewSQLCounter makes a counter in a database. Close closes the database. With fenced, stores compare fencing tokens.
+// NewSQLCounter makes a counter in a database, which Close closes. If fenced, stores compare fencing tokens.
 func NewSQLCounter(db *sql.DB, do Statements, fenced bool) Counter {
 	c := &sqlCounter{db, do}
 	if fenced {
@@ -60,11 +61,11 @@ func (s *sqlCounter) Store(ctx context.Context, page string, c Count) error {
 	return err
 }
 
-// row returns the arguments of a statement for a count.
+// row returns the arguments of Statements.Write.
 func (c Count) row(page string) []any { return []any{page, c.Views, int64(c.Writer), c.Fence} }
 
-// write runs one statement, which is atomic. If the database was busy for too long, the error says that nothing was
-// changed.
+// write runs one statement as its own transaction and returns the number of changed rows. If the database stayed busy
+// for too long, the error is locks.ErrRefused: nothing was changed.
 func (s *sqlCounter) write(ctx context.Context, statement string, row ...any) (rows int64, err error) {
 	r, err := s.db.ExecContext(ctx, statement, row...)
 	if err != nil {
@@ -81,7 +82,7 @@ func (s *sqlCounter) Add(ctx context.Context, page string, writer history.ID) (C
 	})
 }
 
-// change runs a transaction that locks the row before it reads it.
+// change runs a transaction that locks the row of a page, reads it, and writes the count that next returns.
 func (s *sqlCounter) change(ctx context.Context, page string, next func(seen Count) (Count, error)) (seen Count,
 	err error) {
 	tx, err := s.db.BeginTx(ctx, nil)
@@ -105,8 +106,8 @@ func (s *sqlCounter) change(ctx context.Context, page string, next func(seen Cou
 	return seen, tx.Commit()
 }
 
-// Transact does not lock the row between load and store. Instead the store checks that the row's writer is the one that
-// was loaded.
+// Transact does not lock the row between load and store. Instead, the store succeeds only if the row's writer is
+// still the loaded one.
 func (s *sqlCounter) Transact(ctx context.Context, page string, visit func(Count, func(Count) error) error) error {
 	seen, err := s.Load(ctx, page)
 	if err != nil {

@@ -24,14 +24,14 @@ var sqliteFenced = CounterSpec{
 	Open:   func(e CounterEnv) (Counter, error) { return openSQLite(e.File, true) },
 }
 
-// sqliteDriver is the name under which modernc.org/sqlite registers its driver. The suite's commands import it;
-// programs that import only hammertest need not.
+// sqliteDriver is the name that modernc.org/sqlite registers. The suite's commands import that package; a program
+// that only imports hammertest does not need it.
 const sqliteDriver = "sqlite"
 
-// sqliteBusy is how many milliseconds a statement waits for other processes.
+// sqliteBusy is the time for which a statement waits for other processes, in milliseconds.
 const sqliteBusy = "5000"
 
-// sqliteConnections is the number of connections of a process. Only one can write at a time; readers do not wait for
+// sqliteConnections is the number of connections of each process. SQLite allows one writer; readers do not wait for
 // it.
 const sqliteConnections = 4
 
@@ -44,7 +44,7 @@ const (
 
 var sqliteStatements = Statements{
 	Load: `SELECT views, writer, fence FROM pages WHERE page = ?`,
-	// SQLite locks the whole file when a transaction begins, so this needs no lock on the row
+	// SQLite locks the whole file when the transaction begins, so the row needs no lock
 	LoadToWrite:  `SELECT views, writer, fence FROM pages WHERE page = ?`,
 	Make:         `INSERT OR IGNORE INTO pages VALUES (?, 0, 0, 0)`,
 	Write:        sqliteWrite,
@@ -53,8 +53,8 @@ var sqliteStatements = Statements{
 	Outcome:      busy,
 }
 
-// openSQLite opens the database file and creates its table. Writes do not wait for the disk: after a kill the operating
-// system still has them, and no run survives a crash of the machine.
+// openSQLite opens the database file and creates its table. Writes do not wait for the disk: the operating system
+// keeps them after a kill of the process, and no run goes on after a crash of the machine.
 func openSQLite(file string, fenced bool) (Counter, error) {
 	db, err := sql.Open(sqliteDriver, (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(),
 		RawQuery: url.Values{
@@ -71,10 +71,9 @@ func openSQLite(file string, fenced bool) (Counter, error) {
 	return NewSQLCounter(db, sqliteStatements, fenced), nil
 }
 
-// sqliteIsBusy is the code SQLITE_BUSY.
 const sqliteIsBusy = 5
 
-// busy marks an error SQLITE_BUSY as one after which nothing was changed.
+// busy marks the error SQLITE_BUSY with locks.ErrRefused, because nothing was changed.
 func busy(err error) error {
 	var e interface{ Code() int }
 	if errors.As(err, &e) && e.Code()&0xff == sqliteIsBusy {

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	_ "modernc.org/sqlite" // the counters in a file
+	_ "modernc.org/sqlite" // driver of the counters in a file
 
 	"hammerlock/history"
 	"hammerlock/locks"
 )
 
-// TestADatabaseThatStaysBusyWroteNothing holds the write lock of the file longer than a writer waits.
+// TestADatabaseThatStaysBusyWroteNothing holds the file's write lock for longer than a writer waits.
 func TestADatabaseThatStaysBusyWroteNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "counter")
 	c, err := openSQLite(file, false)
@@ -45,7 +45,7 @@ func TestADatabaseThatStaysBusyWroteNothing(t *testing.T) {
 	}
 }
 
-// TestADatabaseMayLieAnywhere opens one in a directory whose name has what a URL takes for something else.
+// TestADatabaseMayLieAnywhere uses a directory whose name has characters with a meaning in URLs.
 func TestADatabaseMayLieAnywhere(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a \"b' c\\d\n#e:%41?$HOME")
 	if err := os.Mkdir(dir, 0o700); err != nil {

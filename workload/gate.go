@@ -13,16 +13,16 @@ import (
 	"hammerlock/locks"
 )
 
-// Point is a place in a visit at which a fault can stop the worker.
+// Point is a place in a visit at which a fault can stop the worker: it waits there until the fault decides.
 type Point uint32
 
 // The points.
 const (
 	_       Point = iota
-	Refused       // after a refused try, before the wait for the next one
+	Refused       // after a refused try, before the wait for the next try
 	Granted       // after a grant
 	Loaded        // between load and store
-	Between       // between two commands of a broken lock that should be one
+	Between       // between two commands of a broken lock; a correct lock would send them as one
 )
 
 var points = [...]string{"nowhere", "refused", "granted", "loaded", "between"}
@@ -36,20 +36,20 @@ func FindPoint(name string) (Point, bool) {
 	return Point(max(i, 0)), i > 0
 }
 
-// AnyKey as the key lets a Gate stop a worker with any key.
+// AnyKey is passed to Catch to stop a worker whatever its key is.
 const AnyKey = -1
 
-// Gate stops one worker at a time at a Point, until the fault lets it go on or kills it. Its state may lie in memory
+// Gate stops one worker at a Point, until the fault lets the worker go on or kills it. Its state may lie in memory
 // that the suite shares with worker processes.
 type Gate struct {
 	words *gateWords
-	turn  int // slot that was used last; only Catch uses it
+	turn  int // the slot that was used last; only Catch reads and writes it
 }
 
-// gateWords is the state of a Gate. It has several slots because the worker that was stopped before may not have gone
-// on yet, or its process may be paused.
+// gateWords is the state of a Gate. It has several slots, because the worker that was stopped before may still be in
+// its slot, for example while its process is paused.
 type gateWords struct {
-	armed  atomic.Uint32 // number of the slot for the next worker that is to be stopped, from 1; 0 = stop none
+	armed  atomic.Uint32 // number of the slot for the next worker to be stopped, counted from 1; 0 = stop no worker
 	_      uint32
 	places [16]place
 }
@@ -58,10 +58,10 @@ type place struct {
 	point  atomic.Uint32
 	key    atomic.Int32
 	order  atomic.Uint32
-	caught atomic.Uint32 // set to 1 after the next three fields were written
+	caught atomic.Uint32 // set to 1 after worker, page and hold were written
 	worker atomic.Int32
 	page   atomic.Int32
-	hold   atomic.Uint64 // its hold; 0 if it has had none yet
+	hold   atomic.Uint64 // the worker's hold; 0 at the points Refused and Between
 }
 
 // The orders that a fault can give to a stopped worker.
@@ -71,16 +71,16 @@ const (
 	die
 )
 
-// NewGate makes a Gate in the memory of this process.
+// NewGate makes a Gate for workers in this process.
 func NewGate() *Gate { return &Gate{words: new(gateWords)} }
 
-// GateIn makes a Gate in shared memory, which must be large enough, zeroed, and aligned to eight bytes.
+// GateIn makes a Gate in shared memory, which must be large enough, zeroed, and aligned to 8 bytes.
 func GateIn(memory []byte) (*Gate, error) {
 	words, err := over[gateWords](memory)
 	return &Gate{words: words}, err
 }
 
-// over uses shared memory as a value of type T.
+// over interprets shared memory as a value of type T.
 func over[T any](memory []byte) (*T, error) {
 	value := (*T)(unsafe.Pointer(unsafe.SliceData(memory)))
 	if size := unsafe.Sizeof(*value); uintptr(len(memory)) < size || uintptr(unsafe.Pointer(value))%8 != 0 {
@@ -89,24 +89,24 @@ func over[T any](memory []byte) (*T, error) {
 	return value, nil
 }
 
-// Caught is a worker that was stopped at a Point.
+// Caught is a worker that is stopped at a Point.
 type Caught struct {
 	Worker int32
 	Key    int32
-	Hold   history.ID // its hold; 0 if it has had none yet
-	// Elsewhere sends the order to a worker on another machine (true = die). Nil = the worker is on this machine.
+	Hold   history.ID // the worker's hold; 0 at the points Refused and Between
+	// Elsewhere sends the order to a worker on another machine (true = die); nil = the worker is on this machine
 	Elsewhere func(die bool)
 	at        *place
 }
 
-// gatePoll is how often the fault and the worker look at the shared state.
+// gatePoll is the interval at which the fault and the worker read the shared state.
 const gatePoll = 100 * time.Microsecond
 
-// ErrNobody means that no worker reached the Point in time.
+// ErrNobody means that no worker reached the Point before the context ended.
 var ErrNobody = errors.New("no worker came by")
 
-// Catch stops the next worker that reaches the Point with the key (or AnyKey), and returns when it has stopped. It must
-// not be called by two goroutines at once.
+// Catch waits until a worker with the key (or AnyKey) reaches the Point, and stops that worker. Calls must not
+// overlap.
 func (g *Gate) Catch(ctx context.Context, p Point, key int32) (*Caught, error) {
 	g.turn++
 	number := uint32(g.turn%len(g.words.places)) + 1
@@ -126,7 +126,7 @@ func (g *Gate) Catch(ctx context.Context, p Point, key int32) (*Caught, error) {
 			if late || g.words.armed.CompareAndSwap(number, 0) {
 				return nil, fmt.Errorf("%w %s: %w", ErrNobody, p, context.Cause(ctx))
 			}
-			// A worker may be stopping at this moment: wait until it has written its slot, unless its process was just
+			// A worker may be stopping at this moment. Give it a second to write its slot; its process may have been
 			// killed.
 			var cancel context.CancelFunc
 			late = true
@@ -140,7 +140,7 @@ func (g *Gate) Catch(ctx context.Context, p Point, key int32) (*Caught, error) {
 // Go lets the stopped worker go on.
 func (c *Caught) Go() { c.order(goOn) }
 
-// Die ends the stopped worker without releasing its lock.
+// Die ends the stopped worker, which does not release its lock.
 func (c *Caught) Die() { c.order(die) }
 
 func (c *Caught) order(what uint32) {
@@ -151,8 +151,8 @@ func (c *Caught) order(what uint32) {
 	c.at.order.CompareAndSwap(wait, what)
 }
 
-// Pause returns a function that a broken lock calls between two commands that should be one. A fault can stop or kill
-// the worker there.
+// Pause returns a function that a broken lock calls between two commands that a correct lock would send as one. A
+// fault can stop or kill the worker there.
 func (c *Workers) Pause(worker int) func(ctx context.Context, name string) error {
 	return func(ctx context.Context, name string) error {
 		if c.Gate == nil || c.Gate.words.armed.Load() == 0 {
@@ -166,7 +166,8 @@ func (c *Workers) Pause(worker int) func(ctx context.Context, name string) error
 	}
 }
 
-// pass is called by a worker that reaches a Point. It returns false if the worker must die.
+// pass is called by a worker that reaches a Point. It blocks while the worker is stopped; false means that the worker
+// must die.
 func (g *Gate) pass(ctx context.Context, p Point, worker, key int32, hold history.ID) bool {
 	number := g.words.armed.Load()
 	if number == 0 {
@@ -198,8 +199,8 @@ func (g *Gate) pass(ctx context.Context, p Point, worker, key int32, hold histor
 	}
 }
 
-// die ends the worker as if its process were killed: it releases nothing. A new worker takes its place. If none can be
-// started, the run is invalid.
+// die ends the worker as if its process were killed: it releases nothing. A new worker takes its place. If that
+// cannot be started, w.err is set and the run is invalid.
 func (w *worker) die(key int32, hold history.ID) (outcome history.Outcome, reason history.Reason, told bool) {
 	now := w.clock.Now()
 	crash := history.Op{Kind: history.Crash, Key: key, Hold: hold, Call: now, Outcome: history.OK}

@@ -16,7 +16,7 @@ import (
 	"hammerlock/locks"
 )
 
-// passers come by a point again and again until stop is done; it returns how many were told to die.
+// passers start n workers that reach the point again and again until stop is done. They count how many had to die.
 func passers(stop context.Context, g *Gate, n int, p Point) (died *atomic.Int32, wait func()) {
 	died = new(atomic.Int32)
 	var wg sync.WaitGroup
@@ -33,7 +33,7 @@ func passers(stop context.Context, g *Gate, n int, p Point) (died *atomic.Int32,
 	return died, wg.Wait
 }
 
-// TestGateCatchesOneAtATime catches workers while others come by, in memory that could be shared.
+// TestGateCatchesOneAtATime stops workers while others reach the point, in memory that could be shared.
 func TestGateCatchesOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, err := GateIn(make([]byte, int(unsafe.Sizeof(gateWords{}))))
@@ -59,7 +59,7 @@ func TestGateCatchesOneAtATime(t *testing.T) {
 				c.Die()
 			}
 		}
-		// The last ones are told before the others stop.
+		// The last workers get their orders before the others stop.
 		<-time.After(time.Second)
 		end()
 		wait()
@@ -69,7 +69,7 @@ func TestGateCatchesOneAtATime(t *testing.T) {
 	})
 }
 
-// TestGateLetsPass asks for somebody who does not come: nobody is held afterwards.
+// TestGateLetsPass waits for a worker that does not come: afterwards no worker is stopped.
 func TestGateLetsPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGate()
@@ -94,8 +94,8 @@ func TestGateNeedsMemory(t *testing.T) {
 	}
 }
 
-// TestAPlaceThatStaysEmptyIsAnError lets a worker die that nobody can replace: it makes no more visits, with a lock
-// that is closed, and whoever asked for the run hears of it.
+// TestAPlaceThatStaysEmptyIsAnError lets a worker die that cannot be replaced. It makes no more visits, its lock is
+// closed, and Run returns the error.
 func TestAPlaceThatStaysEmptyIsAnError(t *testing.T) {
 	for name, reopen := range map[string]func(int) (locks.Lock, error){
 		"nobody": nil, "no connection": func(int) (locks.Lock, error) { return nil, io.ErrUnexpectedEOF },

@@ -10,18 +10,19 @@ import (
 	"hammerlock/history"
 )
 
-// After the last visit is due, a lock call may stay open for Workers.Patience; then its context is cancelled. After the
-// same time again the worker is abandoned. A call that ignores its context keeps its goroutine, since Go cannot end one
-// from outside.
+// After the last visit is due, a lock call may stay open for Workers.Patience. Then its context is cancelled. If the
+// call is still open offFor later, the worker is abandoned: Go cannot end the goroutine of a call that ignores its
+// context.
 const (
 	lookEvery = 50 * time.Millisecond
 	offFor    = 5 * time.Second
 )
 
-// given is a bit that marks an abandoned worker: if its call returns later, its goroutine ends and records nothing.
+// given is the value of turn of an abandoned worker: if its call returns later, its goroutine ends and records
+// nothing.
 const given = 1 << 63
 
-// enter and leave surround each lock call, so that turn is odd while a call is open.
+// enter is called before each lock call and leave after it, so turn is odd while a call is open.
 func (w *worker) enter() { w.turn.Add(1) }
 
 func (w *worker) leave() {
@@ -30,16 +31,16 @@ func (w *worker) leave() {
 	}
 }
 
-// waits records how long a worker has been inside one lock call.
+// waits records how long a worker has been inside its open lock call.
 type waits struct {
 	turn      uint64
 	inside    time.Duration // time inside the call, without the time for which this process was paused
-	calledOff time.Duration // time on the run's clock at which the call's context was cancelled; 0 = it was not
+	calledOff time.Duration // when the call's context was cancelled, on the run's clock; 0 = it was not
 	ended     bool
 }
 
-// watch returns when all workers have ended or were abandoned. It abandons workers only after the End or a stop. Each
-// worker sends its number on the channel when it ends.
+// watch waits until each worker has ended or was abandoned. It abandons workers only after the End or a stop. A
+// worker that ends sends its number on the channel ended.
 func (c *Workers) watch(ctx, stop context.Context, workers []*worker, ended <-chan int) (hung []history.Hung) {
 	all, left := make([]waits, len(workers)), len(workers)
 	var look, end <-chan time.Time
@@ -77,7 +78,8 @@ func (c *Workers) watch(ctx, stop context.Context, workers []*worker, ended <-ch
 	return hung
 }
 
-// look cancels or abandons a worker that is inside a call for too long. It returns true when it has abandoned it.
+// look cancels the contexts of a worker that is inside one call for too long, and later abandons the worker. It
+// returns whether it has abandoned the worker.
 func (c *Workers) look(ctx context.Context, w *worker, x *waits, ran time.Duration) bool {
 	turn := w.turn.Load()
 	if turn%2 == 0 || turn != x.turn {
@@ -95,7 +97,7 @@ func (c *Workers) look(ctx context.Context, w *worker, x *waits, ran time.Durati
 	return false
 }
 
-// hung makes the record of a worker whose call was cancelled.
+// hung makes the record of a worker whose call was cancelled; givenUp means that the worker was abandoned.
 func (c *Workers) hung(w *worker, x *waits, givenUp bool) history.Hung {
 	h := history.Hung{Worker: int32(c.Shape.First + w.number), CalledOff: x.calledOff}
 	if givenUp {
@@ -104,7 +106,7 @@ func (c *Workers) hung(w *worker, x *waits, givenUp bool) history.Hung {
 	return h
 }
 
-// mostStack is how many lines of a stack trace are kept at most.
+// mostStack is the largest number of lines that are kept of a stack trace.
 const mostStack = 20
 
 // goroutine returns the heading of the calling goroutine's stack trace, such as "goroutine 7".
@@ -126,8 +128,8 @@ func (w *worker) stack() string {
 	return ""
 }
 
-// ofTheLock returns the part of a stack trace that is in the lock's code: above the worker's own code, and below a
-// panic if there is one.
+// ofTheLock returns the part of a stack trace that is in the lock's code: the calls that the worker's own code made,
+// and that led to the panic if there is one.
 func ofTheLock(stack string) []string {
 	lines := strings.Split(strings.TrimSpace(stack), "\n")
 	if at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic(") }); at >= 0 {

@@ -11,8 +11,8 @@ import (
 	"hammerlock/locks"
 )
 
-// sticking is a lock whose third release gives the lock back, and then waits for a channel, and, if it heeds, for the
-// end of its context.
+// sticking is a lock whose third release first releases the lock. Then it waits for a channel and, if heeds is set,
+// for the end of its context.
 type sticking struct {
 	locks.Lock
 	heeds    bool
@@ -37,8 +37,8 @@ func (s *sticking) Release(ctx context.Context, lease locks.Lease) error {
 	}
 }
 
-// TestACallThatDoesNotReturnEndsNoRun: the other workers go on, it is called off when they have ended, and given up if
-// it does not heed that; when it returns after all it records nothing.
+// TestACallThatDoesNotReturnEndsNoRun: the other workers go on. The call is cancelled when they have ended, and
+// abandoned if it ignores that. If it returns later, it records nothing.
 func TestACallThatDoesNotReturnEndsNoRun(t *testing.T) {
 	for name, heeds := range map[string]bool{"one that heeds its context": true, "one that does not": false} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestACallThatDoesNotReturnEndsNoRun(t *testing.T) {
 	}
 }
 
-// TestWithoutPatienceNothingIsCalledOff, and a call that returns late of its own accord is no hung one.
+// TestWithoutPatienceNothingIsCalledOff: a call that returns late by itself does not count as hung.
 func TestWithoutPatienceNothingIsCalledOff(t *testing.T) {
 	for _, patience := range []time.Duration{0, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {

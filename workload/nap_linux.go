@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nap sleeps for a short time. It is exact to a tenth of a millisecond, which Go's timers are not, and blocks a thread.
+// nap sleeps for a short time and blocks its thread. It is exact to 0.1 ms; Go's timers are not.
 func nap(d time.Duration) {
 	left := unix.NsecToTimespec(int64(d))
-	for unix.Nanosleep(&left, &left) == unix.EINTR { // repeat: the runtime's signals for preemption interrupt the sleep
+	for unix.Nanosleep(&left, &left) == unix.EINTR { // sleep for the rest: the runtime's signals interrupt the sleep
 	}
 }

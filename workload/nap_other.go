@@ -4,5 +4,4 @@ package workload
 
 import "time"
 
-// nap sleeps for a short time.
 func nap(d time.Duration) { <-time.After(d) }

@@ -11,7 +11,6 @@ import (
 	"hammerlock/locks"
 )
 
-// panicking is a lock whose third acquire panics.
 type panicking struct {
 	locks.Lock
 	tries int
@@ -24,7 +23,7 @@ func (p *panicking) Acquire(ctx context.Context, key string, ttl time.Duration) 
 	return p.Lock.Acquire(ctx, key, ttl)
 }
 
-// TestALockThatPanicsEndsItsWorker and not the process: the others go on, and the error has the place.
+// TestALockThatPanicsEndsItsWorker and not the process: the other workers go on, and the record names the place.
 func TestALockThatPanicsEndsItsWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := catalogued(t, "local")

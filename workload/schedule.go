@@ -9,8 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// Rate is the number of visits due per second during a Stretch. It changes linearly from First to Last. A sine wave may
-// be added.
+// Rate is the number of visits that become due per second during a Stretch. It changes linearly from First to Last. A
+// sine wave of the given Amplitude may be added.
 type Rate struct {
 	First, Last float64
 	Amplitude   float64
@@ -21,15 +21,15 @@ type Rate struct {
 type Stretch struct {
 	From, To time.Duration
 	Rate     Rate
-	Burst    int // open loop: this many additional visits are due at once, at From
-	Workers  int // closed loop: only this many workers visit, counted from the first; 0 = all
+	Burst    int // open loop: number of additional visits that are due together, at From
+	Workers  int // closed loop: only the first workers, this many, visit; 0 = all workers
 }
 
 // constant tells whether the rate never changes.
 func (r Rate) constant() bool { return r.First == r.Last && r.Amplitude == 0 }
 
-// due returns the number of visits that are due from the beginning of the stretch until a moment: the integral of the
-// rate.
+// due returns the number of visits that become due from the beginning of the stretch until the time at. This is the
+// integral of the rate.
 func (s *Stretch) due(at time.Duration) float64 {
 	t, length := (at - s.From).Seconds(), (s.To - s.From).Seconds()
 	n := s.Rate.First*t + (s.Rate.Last-s.Rate.First)*t*t/(2*length)
@@ -40,10 +40,11 @@ func (s *Stretch) due(at time.Duration) float64 {
 	return n
 }
 
-// Visits is the number of visits due in the stretch. With Poisson arrivals it is the mean.
+// Visits is the number of visits that become due in the stretch; with Poisson arrivals it is the mean.
 func (s *Stretch) Visits() float64 { return float64(s.Burst) + s.due(s.To) }
 
-// after returns the time at which n more visits are due after a moment. The stretch must have that many left.
+// after returns the time at which n more visits have become due since the time at. The stretch must have that many
+// left.
 func (s *Stretch) after(at time.Duration, n float64) time.Duration {
 	if s.Rate.constant() {
 		return at + time.Duration(n/s.Rate.First*float64(time.Second))
@@ -60,19 +61,19 @@ func (s *Stretch) after(at time.Duration, n float64) time.Duration {
 	return high
 }
 
-// pace draws the due times of visits: from a constant rate, from stretches, or from a trace. It is for a single
+// pace draws the due times of visits from a constant rate, from stretches, or from a trace. It must be used by one
 // goroutine.
 type pace struct {
 	shape *Shape
-	step  func() float64 // draws the number of visits between two arrivals, 1 on average
-	drawn int            // index in the trace, or in the burst of the stretch
+	step  func() float64 // draws the distance between two arrivals, in visits; its mean is 1
+	drawn int            // number of visits drawn from the trace, or from the burst of the stretch
 
 	stretch int
 	at      time.Duration // due time of the last visit, or the beginning of the stretch
-	left    float64       // the part of the last step that is beyond its stretch; 0 = none
+	left    float64       // part of the last step that lies beyond its stretch; 0 = none
 }
 
-// next returns when the visit after the last one is due; history.Forever if there is none.
+// next returns when the visit after the last one is due, or history.Forever if there is none.
 func (p *pace) next(last time.Duration) time.Duration {
 	switch {
 	case len(p.shape.Stretches) > 0:
@@ -110,7 +111,7 @@ func (p *pace) inStretches() time.Duration {
 			p.left = p.step()
 		}
 		if rest := s.due(s.To) - s.due(p.at); p.left >= rest {
-			p.left -= rest // the rest of a step continues in the next stretch, at the rate there
+			p.left -= rest // the rest of a step continues in the next stretch, at that stretch's rate
 			p.drawn = 0
 			continue
 		}
@@ -121,14 +122,14 @@ func (p *pace) inStretches() time.Duration {
 	return history.Forever
 }
 
-// Resting returns when the pause after the current round of load begins and ends.
+// Resting returns the beginning and the end of the pause that ends the current round of load.
 func (s *Shape) Resting(now time.Duration) (from, to time.Duration) {
 	round := s.End / time.Duration(s.Rounds)
 	to = (now/round + 1) * round
 	return to - s.Rest, to
 }
 
-// takesPart waits until this worker of a closed loop may visit. It returns false if that will not happen any more.
+// takesPart waits until this worker of a closed loop may visit. False means that it may not visit again.
 func (w *worker) takesPart(stop context.Context) bool {
 	all := w.shape.Stretches
 	if w.shape.Rounds > 0 {

@@ -12,18 +12,18 @@ import (
 	"hammerlock/history"
 )
 
-// stretches puts loads one after the other.
+// stretches puts loads one after another.
 func stretches(all ...Stretch) []Stretch {
 	var at time.Duration
 	for i := range all {
 		all[i].From = at
-		at += all[i].To // a length, as the tests write it
+		at += all[i].To // in the tests, To is a length
 		all[i].To = at
 	}
 	return all
 }
 
-// dueIn counts the visits of a schedule that are due in a part of it.
+// dueIn counts the visits of a schedule that are due in a period.
 func dueIn(all []arrival, from, to time.Duration) (n int) {
 	for _, v := range all {
 		if v.due >= from && v.due < to {
@@ -33,8 +33,8 @@ func dueIn(all []arrival, from, to time.Duration) (n int) {
 	return n
 }
 
-// TestStretchesHaveTheirRates: with a metronome each stretch has as many visits as its rate says, and each half and
-// quarter of it as the integral says.
+// TestStretchesHaveTheirRates: with uniform arrivals, each stretch has as many visits as its rate says, and each half
+// and quarter has as many as the integral says.
 func TestStretchesHaveTheirRates(t *testing.T) {
 	p := Shape{Workers: 1, Keys: 1, Rate: 1, Arrivals: Uniform, Seed: 3, Stretches: stretches(
 		Stretch{To: 2 * time.Second, Rate: Rate{First: 100, Last: 100}},
@@ -49,7 +49,7 @@ func TestStretchesHaveTheirRates(t *testing.T) {
 	if !slices.IsSortedFunc(all, func(a, b arrival) int { return int(a.due - b.due) }) {
 		t.Error("the visits are not in the order of time")
 	}
-	// Half a wave has 2/π of its amplitude more or less than the mean.
+	// Half a wave differs from the mean by 2/π of its amplitude.
 	for _, c := range []struct {
 		from, to time.Duration // in seconds
 		want     int
@@ -90,7 +90,7 @@ func TestAnyStretchesKeepTheirMean(t *testing.T) {
 		for _, s := range p.Stretches {
 			want += s.Visits()
 		}
-		slack := 2 + float64(len(p.Stretches)) // of rounding
+		slack := 2 + float64(len(p.Stretches)) // for rounding
 		if p.Arrivals == Poisson {
 			slack += 6 * math.Sqrt(want)
 		}
@@ -106,7 +106,7 @@ func TestAnyStretchesKeepTheirMean(t *testing.T) {
 	})
 }
 
-// TestATraceIsTheSchedule whatever the rate says.
+// TestATraceIsTheSchedule: a trace replaces the rate.
 func TestATraceIsTheSchedule(t *testing.T) {
 	p := Shape{Workers: 1, Keys: 1, Rate: 5, Trace: []time.Duration{0, 3, 3, 70, 200}, End: 100}
 	var got []time.Duration
@@ -118,7 +118,7 @@ func TestATraceIsTheSchedule(t *testing.T) {
 	}
 }
 
-// TestOnlyWhoIsCalledVisits: in a closed loop a stretch says how many of the workers visit.
+// TestOnlyWhoIsCalledVisits: in a closed loop, a stretch limits the number of workers that visit.
 func TestOnlyWhoIsCalledVisits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const s = 200 * time.Millisecond
@@ -142,7 +142,7 @@ func TestOnlyWhoIsCalledVisits(t *testing.T) {
 	})
 }
 
-// TestALoadInRounds: no visit begins in a rest, and each round has some.
+// TestALoadInRounds: no visit begins in a rest, and each round has some visits.
 func TestALoadInRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rounds, round = 3, time.Second

@@ -10,11 +10,11 @@ import (
 // Service is a counter behind the service under test. A visit is one request to it.
 type Service interface {
 	Counter
-	// Visit counts one view of a page. It returns the count that the reply contains, or 0 if it contains none.
+	// Visit counts one view of a page. It returns the count from the reply, or 0 if the reply contains none.
 	Visit(ctx context.Context, worker int, key int32) (count int64, err error)
 }
 
-// Does tells whether a Counter supports a way of counting.
+// Does tells whether a Counter supports this way of counting.
 func Does(c Counter, how locks.Counting) (ok bool) {
 	switch how {
 	case locks.TwoSteps:
@@ -27,7 +27,8 @@ func Does(c Counter, how locks.Counting) (ok bool) {
 	return ok
 }
 
-// request makes a visit to the service. Its store is recorded without a hold, since the service's lock is invisible.
+// request makes a visit to the service. It records a store without a hold: the service's lock is invisible to the
+// suite.
 func (w *worker) request(ctx context.Context, key int32) (history.Outcome, history.Reason) {
 	op := w.call(history.Store, key)
 	count, err := w.group.Counter.(Service).Visit(ctx, w.shape.First+w.number, key)

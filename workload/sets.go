@@ -9,11 +9,11 @@ import (
 	"hammerlock/locks"
 )
 
-// MostPages is how many pages a visit takes at most, with a lock that takes several keys in one call.
+// MostPages is the largest number of pages of a visit, for a lock that takes several keys in one call.
 const MostPages = 3
 
-// Lanes is the number of lanes (streams of recorded operations) that a worker writes: one for each page of a visit.
-// history.Header.Caller maps all of them to the worker.
+// Lanes is the number of lanes (streams of recorded operations) of each worker: one for each page of a visit.
+// history.Header.Caller maps all these lanes to their worker.
 func Lanes(c *history.Claims) int {
 	if c.Sets {
 		return MostPages
@@ -26,16 +26,16 @@ type spot struct {
 	lane *history.Lane
 	key  int32
 	page *Page
-	hold history.ID // ID of the Acquire that was granted it; 0 = none
+	hold history.ID // ID of the Acquire that the lock granted; 0 = none
 
 	// For the pages after the first one:
-	op      *history.Op // the record of the call that is open
+	op      *history.Op // record of the open call
 	seen    Count
-	outcome history.Outcome // outcome of its store; Unknown = the same as that of the first page
+	outcome history.Outcome // outcome of the store of this page; Unknown without a reason = same as that of the first page
 	reason  history.Reason
 }
 
-// choose draws the additional pages of a visit. Each number of pages is equally likely, and so is each order.
+// choose draws the additional pages of a visit. Each number of pages and each order is equally likely.
 func (w *worker) choose(g *grant) {
 	g.more = g.more[:0]
 	if !w.group.Claims.Sets {
@@ -53,17 +53,18 @@ func (w *worker) choose(g *grant) {
 	}
 }
 
-// open records the beginning of a call for the additional pages. It must be called before anything is sent.
+// open records the beginning of a call for the additional pages. It must be called before the lock sends anything.
 func (g *grant) open(kind history.Kind) {
 	for i := range g.more {
 		s := &g.more[i]
 		if s.op = s.lane.Call(kind, s.key); kind != history.Acquire {
-			s.op.Hold = s.hold // set at once, because the record stays as it is if the process is killed
+			s.op.Hold = s.hold // set it now: if the process is killed, the record stays as it is
 		}
 	}
 }
 
-// close records the end of a call for the additional pages, with the result of the first page, which is recorded last.
+// close records the end of a call for the additional pages, with the result of the first page. The caller records the
+// first page afterwards.
 func (g *grant) close(first *history.Op) {
 	for i := range g.more {
 		s := &g.more[i]
@@ -77,8 +78,8 @@ func (g *grant) close(first *history.Op) {
 	}
 }
 
-// answeredAll classifies the result of a call about all pages of a visit. If the lock says "lost", it is unknown which
-// page that concerns.
+// answeredAll classifies the result of a call that concerns all pages of a visit. If the lock answers "lost", it does
+// not say which page it lost.
 func (w *worker) answeredAll(kind history.Kind, err error) (history.Outcome, history.Reason) {
 	outcome, reason := w.answered(kind, err)
 	if reason == history.Lost && len(w.grant.more) > 0 {
@@ -120,7 +121,8 @@ func (w *worker) loadMore(ctx context.Context, g *grant) (outcome history.Outcom
 	return outcome, reason
 }
 
-// storeMore writes the counters of the additional pages, as long as the holder's deadline has not passed.
+// storeMore writes the counters of the additional pages. It skips the pages after the holder's deadline or a loss of
+// the hold.
 func (w *worker) storeMore(ctx context.Context, g *grant) {
 	for i := range g.more {
 		s := &g.more[i]

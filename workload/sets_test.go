@@ -12,7 +12,7 @@ import (
 	"hammerlock/locks"
 )
 
-// shelf is a lock of several keys in memory: all of them or none. It says of every eighth release that a key was lost.
+// shelf is a lock of several keys in memory, all or none. Every eighth release reports that a key was lost.
 type shelf struct {
 	mu       *sync.Mutex
 	taken    map[string]bool
@@ -60,8 +60,8 @@ func (s *shelf) Release(_ context.Context, l locks.Lease) error {
 
 func (s *shelf) Close() error { return nil }
 
-// TestAVisitOfSeveralPagesIsAVisitOfEach: the record has the same calls with the same outcomes of each page, by workers
-// that one caller stands for, and each page has its views. Every number of pages occurs, and every order of them.
+// TestAVisitOfSeveralPagesIsAVisitOfEach: each page has a record of the same calls with the same outcomes, and its
+// own views. The workers in these records have one caller. Every number of pages and every order occurs.
 func TestAVisitOfSeveralPagesIsAVisitOfEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plan := Shape{
@@ -116,7 +116,7 @@ func TestAVisitOfSeveralPagesIsAVisitOfEach(t *testing.T) {
 	})
 }
 
-// TestAVisitOfSeveralPagesDiesOnAll: the crash of a worker is recorded of each page.
+// TestAVisitOfSeveralPagesDiesOnAll: a worker's crash is recorded for each page.
 func TestAVisitOfSeveralPagesDiesOnAll(t *testing.T) {
 	gate := NewGate()
 	stop, end := context.WithCancel(t.Context())

@@ -7,7 +7,8 @@ import (
 	"hammerlock/locks"
 )
 
-// mode draws how a visit uses a shared lock: with 1 permit it reads, with 0 it is exclusive.
+// mode draws the number of permits that a visit requests: 0 = exclusive. For a readers-writer lock, 1 means that the
+// visit reads.
 func (w *worker) mode() int {
 	switch c := &w.group.Claims; {
 	case c.Permits > 0:
@@ -18,8 +19,8 @@ func (w *worker) mode() int {
 	return 0
 }
 
-// countShared makes a visit under a shared lock. Holders of a semaphore count atomically, because others count at the
-// same time; a reader only reads.
+// countShared makes a visit under a shared lock. Holders of a semaphore count atomically, because several count
+// together; a reader only reads.
 func (w *worker) countShared(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	if w.group.Claims.Permits == 0 {
 		return w.read(ctx, g)
@@ -30,15 +31,15 @@ func (w *worker) countShared(ctx context.Context, g *grant) (history.Outcome, hi
 	return w.add(ctx, g)
 }
 
-// remain waits between load and store, and extends the lease as planned. It returns the reason if the visit must end
-// without a store.
+// remain waits between load and store, and extends the lease as planned. A reason other than history.None means that
+// the visit must end without a store.
 func (w *worker) remain(ctx context.Context, g *grant) history.Reason {
 	if w.shape.Varied {
 		w.now = 0
 		return w.varied(ctx, g)
 	}
-	// If visits are longer than the lease, half of the re-entries come before the first renewal. The renewal then shows
-	// whether the inner release has ended the hold.
+	// If visits are longer than the lease, half of the re-entries come before the first renewal. A renewal that fails
+	// then shows that the inner release has ended the hold.
 	early := w.shape.Hold > w.shape.TTL && w.group.Claims.Reentrant && w.rand.IntN(2) == 0 &&
 		w.clock.Now() < g.asked+w.ttl()/3
 	if early && !w.reenter(w.during(ctx), g) {
@@ -59,8 +60,8 @@ func (w *worker) remain(ctx context.Context, g *grant) history.Reason {
 	return history.None
 }
 
-// read loads the page at the beginning and the end of a reader's visit: no worker may store in between. Some readers
-// upgrade to writer and store one more.
+// read loads the page at the beginning and at the end of a reader's visit: no worker may store in between. Some
+// readers upgrade to writer and store.
 func (w *worker) read(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	seen, outcome, reason := w.load(ctx, g, &g.spot)
 	if outcome != history.OK {
@@ -81,8 +82,8 @@ func (w *worker) read(ctx context.Context, g *grant) (history.Outcome, history.R
 	return history.OK, history.None
 }
 
-// upgrade makes a reader the writer, with a new hold in place of its own. If the result is unknown, the new hold is
-// released in case it exists. The reader's hold is released at the end of the visit.
+// upgrade makes a reader the writer, under a new hold. If the outcome is unknown, upgrade releases the new hold,
+// which may exist; the visit's end releases the reader's hold.
 func (w *worker) upgrade(ctx context.Context, g *grant) history.Reason {
 	op := w.lane.Call(history.Acquire, g.key)
 	w.enter()

@@ -9,7 +9,7 @@ import (
 	"hammerlock/locks"
 )
 
-// generous grants every share at once, and lets every reader become the writer.
+// generous grants every share, and lets every reader become the writer.
 type generous struct{ locks.Lock }
 
 func (g generous) AcquireShare(_ context.Context, key string, _ time.Duration, permits int) (locks.Lease, error) {
@@ -21,7 +21,7 @@ func (g generous) Upgrade(_ context.Context, l locks.Lease, _ time.Duration) (lo
 	return l, nil
 }
 
-// shared lets one worker make visits under a lock that claims something.
+// shared lets one worker make visits under a lock with these claims.
 func shared(t *testing.T, plan Shape, claims history.Claims) []history.Op {
 	t.Helper()
 	plan.Workers, plan.Keys, plan.Visits, plan.End = 1, 1, 200, time.Minute
@@ -77,7 +77,7 @@ func TestPermitsAreCountedInOneStep(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeIsAHoldOfItsOwn is about what the history tells of a reader that becomes the writer.
+// TestAnUpgradeIsAHoldOfItsOwn is about the record of a reader that becomes the writer.
 func TestAnUpgradeIsAHoldOfItsOwn(t *testing.T) {
 	ops := shared(t, Shape{Readers: 1, Upgrade: 1}, history.Claims{Readers: true, Upgrades: true})
 	upgraded := map[history.ID]bool{}

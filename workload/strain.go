@@ -8,10 +8,10 @@ import (
 	"hammerlock/history"
 )
 
-// ttl is the lease that the worker requests.
 func (w *worker) ttl() time.Duration { return w.scale() * w.shape.TTL }
 
-// scale is a factor for the worker's leases and the length of its visits.
+// scale is the factor for the worker's leases and the length of its visits: 2 for every second worker if TwoTTLs is
+// set.
 func (w *worker) scale() time.Duration {
 	if w.shape.TwoTTLs && (w.shape.First+w.number)%2 == 1 {
 		return 2
@@ -19,7 +19,7 @@ func (w *worker) scale() time.Duration {
 	return 1
 }
 
-// patience is how long after its due time a visit gives up.
+// patience is the time after its due time at which a visit gives up.
 func (w *worker) patience() time.Duration {
 	if w.hurries() {
 		return w.shape.Hurry
@@ -37,7 +37,7 @@ func (w *worker) think() time.Duration {
 
 func (w *worker) hurries() bool { return w.shape.Hurry > 0 && (w.shape.First+w.number)%2 == 1 }
 
-// spread draws a time from a range around its mean.
+// spread draws a time at random from a range around the mean: see Shape.Spread.
 func (w *worker) spread(mean time.Duration) time.Duration {
 	if w.shape.Spread == 0 {
 		return mean
@@ -53,8 +53,8 @@ func (w *worker) page() int32 {
 	return w.keys.choose()
 }
 
-// twoSteps counts by load and store: once, or repeatedly if a visit lasts for a term. The visit is a success if at
-// least one of them was.
+// twoSteps counts by load and store: once, or repeatedly if the visit lasts for a term. The visit succeeds if at
+// least one store did.
 func (w *worker) twoSteps(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	outcome, reason := w.once(ctx, g)
 	if w.shape.Term == 0 {
@@ -72,7 +72,7 @@ func (w *worker) twoSteps(ctx context.Context, g *grant) (history.Outcome, histo
 	return outcome, reason
 }
 
-// during returns the context for the lock calls of a visit, which may be cancelled at a random moment.
+// during returns the context for the lock calls of a visit. In some visits it is cancelled at a random moment.
 func (w *worker) during(ctx context.Context) context.Context {
 	if w.calls != nil {
 		return w.calls
@@ -80,14 +80,15 @@ func (w *worker) during(ctx context.Context) context.Context {
 	return ctx
 }
 
-// moment draws when a visit is cancelled: before its first call, during a call, or long after.
+// moment draws the time after which a visit is cancelled: 10 µs to 10 ms. So it is before, during or long after a
+// call.
 func (w *worker) moment() time.Duration {
 	return time.Duration(float64(10*time.Microsecond) * math.Pow(1000, w.rand.Float64()))
 }
 
-// late tells whether a holder that heeds its deadline must not store any more. A store takes some time, so the last
-// tenth of the lease is too late. With a renewed lease the holder does not know the deadline, but notices if it was
-// paused for too long.
+// late tells whether a holder that obeys its deadline must not store any more. A store takes time, so late is true
+// from 90 % of the lease on. If the lock renews its leases, the holder knows no deadline, but notices when it was
+// paused for longer than half a lease.
 func (w *worker) late(g *grant) bool {
 	switch {
 	case !w.shape.HeedDeadline:
@@ -98,7 +99,7 @@ func (w *worker) late(g *grant) bool {
 	return !g.lease.Until.IsZero() && w.clock.Now() > w.until(&g.lease)-w.ttl()/10
 }
 
-// lost tells whether the lock has reported that this hold was lost.
+// lost tells whether the lock has reported the loss of this hold, and records that loss.
 func (w *worker) lost(g *grant) bool {
 	select {
 	case <-g.lease.Lost:

@@ -11,8 +11,7 @@ import (
 	"hammerlock/locks"
 )
 
-// leased is a lock whose grants last for so long, or whose holder is told when they are lost, if ever; calls that are
-// cancelled fail.
+// leased is a lock with leases of a given length, or with a signal of the loss. Calls that are cancelled fail.
 type leased struct {
 	scripted
 	lasts time.Duration
@@ -40,7 +39,7 @@ func (l *leased) answer(ctx context.Context, err error) error {
 
 func granting() scripted { return scripted{acquire: func(int) error { return nil }} }
 
-// TestWhoHeedsADeadlineDoesNotStoreAfterIt and gives the lock back all the same.
+// TestWhoHeedsADeadlineDoesNotStoreAfterIt: the holder still releases the lock.
 func TestWhoHeedsADeadlineDoesNotStoreAfterIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		heed    bool
@@ -72,7 +71,7 @@ func TestWhoHeedsADeadlineDoesNotStoreAfterIt(t *testing.T) {
 	}
 }
 
-// TestHoldsSpread around what is asked for, and are all the same if nothing is said.
+// TestHoldsSpread: holds vary around the planned time, or are all equal without a spread.
 func TestHoldsSpread(t *testing.T) {
 	for spread, differ := range map[float64]bool{0: false, 0.2: true} {
 		w := (&Workers{Shape: Shape{Workers: 1, Hold: time.Second, Spread: spread}, Lanes: make([]*history.Lane, 1),
@@ -106,7 +105,7 @@ func TestEverySecondWorkerHurries(t *testing.T) {
 	})
 }
 
-// TestAVisitStaysAsOftenAsItExtends its lease.
+// TestAVisitStaysAsOftenAsItExtends: it waits once for each extension of its lease.
 func TestAVisitStaysAsOftenAsItExtends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := granting()
@@ -122,7 +121,7 @@ func TestAVisitStaysAsOftenAsItExtends(t *testing.T) {
 	})
 }
 
-// TestVisitsAreCalledOff at any moment: acquires and releases are left without an answer, the counter is not.
+// TestVisitsAreCalledOff at any moment: some acquires and releases get no reply, but the counter's calls do.
 func TestVisitsAreCalledOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for every, off := range map[int]bool{0: false, 2: true} {
@@ -142,7 +141,7 @@ func TestVisitsAreCalledOff(t *testing.T) {
 	})
 }
 
-// TestARefusedWorkerCanBeCaught, and dies without a hold.
+// TestARefusedWorkerCanBeCaught: it dies without a hold.
 func TestARefusedWorkerCanBeCaught(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := NewGate()
@@ -164,7 +163,7 @@ func TestARefusedWorkerCanBeCaught(t *testing.T) {
 	})
 }
 
-// TestEverySecondWorkerAsksForLongerLeases where two are configured differently.
+// TestEverySecondWorkerAsksForLongerLeases if TwoTTLs is set.
 func TestEverySecondWorkerAsksForLongerLeases(t *testing.T) {
 	for uneven, want := range map[bool]time.Duration{false: time.Second, true: 2 * time.Second} {
 		plan := Shape{Workers: 2, Keys: 1, End: history.Forever, Visits: 2, TTL: time.Second, TwoTTLs: uneven, First: 4}
@@ -177,8 +176,8 @@ func TestEverySecondWorkerAsksForLongerLeases(t *testing.T) {
 	}
 }
 
-// TestALeaderCountsAgainAndAgain for its term, and a term that was cut short has counted what it counted. Each worker
-// keeps to its page.
+// TestALeaderCountsAgainAndAgain during its term. A term that is cut short keeps what it has counted. Each worker
+// keeps its page.
 func TestALeaderCountsAgainAndAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		term, lose, end time.Duration
@@ -212,7 +211,8 @@ func TestALeaderCountsAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestVariedExtensions come early and late, to shorter and longer leases, and the holder stays to the new end.
+// TestVariedExtensions: they come early and late, to shorter and longer leases, and the holder stays until the last
+// lease.
 func TestVariedExtensions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &leased{scripted: granting(), lasts: time.Hour}
@@ -238,7 +238,7 @@ func TestVariedExtensions(t *testing.T) {
 	})
 }
 
-// TestWhoIsUnsureOfALeaseGivesItBack: an extension that had no answer may have made the lease shorter.
+// TestWhoIsUnsureOfALeaseGivesItBack: an extension without a reply may have made the lease shorter.
 func TestWhoIsUnsureOfALeaseGivesItBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &leased{scripted: granting(), lasts: time.Hour}

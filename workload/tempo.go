@@ -8,12 +8,12 @@ import (
 )
 
 // Tempo changes the rate of an open loop during a run, at the user's request. The visits, their pages and their order
-// stay as planned; they only follow each other faster or slower. It may lie in memory that is shared with worker
-// processes. A nil Tempo never changes.
+// stay as planned; only the gaps between them become longer or shorter. A Tempo may lie in memory that is shared with
+// worker processes. A nil Tempo never changes.
 type Tempo struct{ words *tempoWords }
 
-// mostChanges is how often the rate can be changed. All changes are kept, since a visit that was due long ago may still
-// be waiting.
+// mostChanges is how often the rate can be changed. All changes are kept, because a visit that was due long ago may
+// still be waiting for a worker.
 const mostChanges = 255
 
 type tempoWords struct {
@@ -22,27 +22,25 @@ type tempoWords struct {
 	changes [mostChanges]change
 }
 
-// change is a moment at which the speed changes.
 type change struct {
 	from  time.Duration // when, on the run's clock
-	plan  time.Duration // the planned time of visits that are due at this moment
-	speed float64       // speed from here on; 1 = as planned
+	plan  time.Duration // planned time of the visits that are due at the time from
+	speed float64       // speed after that time; 1 = as planned
 }
 
-// Workers look for changes every tempoPoll. A change takes effect tempoLead after it was written, so that all workers
-// know it by then.
+// Workers look for changes at intervals of tempoPoll. A change takes effect tempoLead after it was written, when all
+// workers know it.
 const (
 	tempoLead = 50 * time.Millisecond
 	tempoPoll = 10 * time.Millisecond
 )
 
-// errChanges means that the rate was changed too often.
 var errChanges = errors.New("the rate was changed as often as it can be")
 
 // NewTempo makes a Tempo in the memory of this process.
 func NewTempo() *Tempo { return &Tempo{words: new(tempoWords)} }
 
-// TempoIn makes a Tempo in shared memory, which must be large enough, zeroed, and aligned to eight bytes.
+// TempoIn makes a Tempo in shared memory, which must be large enough, zeroed, and aligned to 8 bytes.
 func TempoIn(memory []byte) (*Tempo, error) {
 	words, err := over[tempoWords](memory)
 	return &Tempo{words: words}, err
@@ -56,8 +54,8 @@ func (t *Tempo) Speed() float64 {
 	return 1
 }
 
-// Change sets the speed as a factor of the planned one. It returns the moment from which it is in force. Only one
-// goroutine may call it at a time; now is the run's clock.
+// Change sets the speed, as a factor of the planned speed. It returns the time at which the change takes effect. The
+// argument now is the time on the run's clock. Calls must not overlap.
 func (t *Tempo) Change(now time.Duration, speed float64) (from time.Duration, err error) {
 	n := t.changes()
 	if n == mostChanges {
@@ -81,7 +79,7 @@ func (t *Tempo) changes() int {
 	return int(t.words.n.Load())
 }
 
-// due returns when a visit is due that was planned for a time.
+// due returns the time at which a visit is due, from its planned time.
 func (t *Tempo) due(planned time.Duration) time.Duration {
 	for n := t.changes(); n > 0; n-- {
 		if c := &t.words.changes[n-1]; planned >= c.plan {

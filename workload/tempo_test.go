@@ -66,8 +66,8 @@ func TestATempoIsFullSomeTime(t *testing.T) {
 	}
 }
 
-// TestAChangedRateLosesNoVisit changes the rate while workers wait for visits, for some of which the run would have
-// been too short, or is afterwards: every visit that is due has a worker or is known to have had none.
+// TestAChangedRateLosesNoVisit changes the rate while workers wait for visits. Some of these visits become due only
+// because of the change, others no longer. Every visit that is due has a worker, or is counted as unfinished.
 func TestAChangedRateLosesNoVisit(t *testing.T) {
 	const first, apart, told = 300 * time.Millisecond, 100 * time.Millisecond, 50 * time.Millisecond
 	for name, c := range map[string]struct {
@@ -90,7 +90,7 @@ func TestAChangedRateLosesNoVisit(t *testing.T) {
 				changed := make(chan struct{})
 				go func() {
 					defer close(changed)
-					<-time.After(told) // long before it comes to pass, but workers wait by then
+					<-time.After(told) // long before the change takes effect, but when workers already wait
 					for i, speed := range c.speeds {
 						if _, err := tempo.Change(first+time.Duration(i)*apart, speed); err != nil {
 							t.Error(err)
@@ -121,7 +121,7 @@ func TestAChangedRateLosesNoVisit(t *testing.T) {
 	}
 }
 
-// begun is when the visits that a worker took were due, and how many of them began before the end.
+// begun returns the due times of the visits that a worker took, and how many of them began before the end.
 func begun(t *testing.T, ops []history.Op, end time.Duration) (due []time.Duration, early int) {
 	t.Helper()
 	for _, op := range ops {
@@ -139,7 +139,7 @@ func begun(t *testing.T, ops []history.Op, end time.Duration) (due []time.Durati
 	return due, early
 }
 
-// bent is when visits are due before the end, at the tempo.
+// bent returns the due times before the end, at the tempo.
 func bent(plan Shape, tempo *Tempo, end time.Duration) (due []time.Duration) {
 	plan.End *= 300 // as much of the schedule as the fastest tempo can bring
 	for _, a := range schedule(plan) {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// tick waits for the next tick of the worker's clock and returns the page for it: like a cron job, every worker tries
-// to do the same task at the same time. Each clock is late by a constant, and half of the workers have the same
-// constant, so they ask at the same moment. It returns false after the last tick.
+// tick waits for the next tick of the worker's clock and returns the page for that tick. Like a cron job on many
+// machines, each worker tries to do the same task at the same time. The workers' clocks differ by constants. For half
+// of the workers the constant is 0, so these ask at the same moment. The result ok is false after the last tick.
 func (w *worker) tick(stop context.Context) (due time.Duration, key int32, ok bool) {
 	number := w.shape.First + w.number
 	if w.begun == 0 && number%2 == 1 {

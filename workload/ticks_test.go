@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// TestEachWorkerAsksOnceATick: by a clock of its own, that of every second worker is right.
+// TestEachWorkerAsksOnceATick: each worker has its own clock, and every second clock is right.
 func TestEachWorkerAsksOnceATick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shape := Shape{Workers: 4, Keys: 5, End: time.Hour, Tick: 10 * time.Millisecond, Apart: time.Second,

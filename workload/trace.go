@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// TracePrefix is the prefix of a value of Arrivals that names a trace file.
+// TracePrefix begins a value of Arrivals that names a trace file.
 const TracePrefix = "trace:"
 
-// wrongLines is how many wrong lines of a trace an error message names.
+// wrongLines is the largest number of wrong lines that an error message names.
 const wrongLines = 5
 
-// epoch separates offsets from dates: a greater number of seconds is a time since 1970.
+// epoch separates offsets from dates: a number of seconds from here on is a Unix time.
 const epoch = 1e9
 
-// stamps are the accepted formats of a date in a trace, besides seconds.
+// stamps are the accepted formats of a date in a trace.
 var stamps = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"}
 
-// ReadTrace reads due times from a file, one a line, in ascending order. It reads the text before the first comma,
-// semicolon or tab: an offset in seconds from the start of the run, or a time (RFC 3339, or seconds since 1970), of
-// which the first is the start of the run. It skips empty lines, lines that begin with #, and a heading. The error
-// names the wrong lines.
+// ReadTrace reads due times from a file, one on each line, in ascending order. On each line it reads the text before
+// the first comma, semicolon or tab. This is an offset in seconds from the start of the run, or a date (RFC 3339, or
+// seconds since 1970); the first date is the start of the run. Empty lines, lines that begin with # and a table
+// heading are skipped. The error names the wrong lines.
 func ReadTrace(path string) (due []time.Duration, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -75,7 +75,7 @@ func ReadTrace(path string) (due []time.Duration, err error) {
 	return due, nil
 }
 
-// readDue parses one time in seconds. The argument start is the first date in the trace.
+// readDue parses one time and returns seconds. The argument start holds the first date of the trace; readDue sets it.
 func readDue(text string, start *time.Time) (float64, error) {
 	if n, err := strconv.ParseFloat(text, 64); err == nil && n >= 0 && n < math.MaxInt64/float64(time.Second) {
 		return n, nil

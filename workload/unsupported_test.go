@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestALockThatCannotExtendHasDoneNothing: its answer leaves no doubt. The same error of an acquire may be of the
-// network.
+// TestALockThatCannotExtendHasDoneNothing: the error of Extend leaves no doubt. The same error from Acquire may be a
+// network error.
 func TestALockThatCannotExtendHasDoneNothing(t *testing.T) {
 	w := &worker{group: &Workers{}}
 	err := fmt.Errorf("mine: %w", errors.ErrUnsupported)

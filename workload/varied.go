@@ -7,15 +7,15 @@ import (
 	"hammerlock/history"
 )
 
-// From these lists are drawn: the part of its lease after which a holder extends it, and the length of the new lease as
-// a multiple of the usual one.
+// A visit draws from these lists: when it extends its lease (as a share of the lease), and how long the new lease is
+// (as a multiple of the usual lease).
 var (
 	extendsAfter = []float64{0.1, 0.5, 0.9, 1.1}
 	extendsTo    = []float64{0.5, 3}
 )
 
-// varied waits between load and store, and extends the lease early and late, to longer and shorter leases than it has,
-// until the end of the last one. It gives the lock back when it does not know which lease it has.
+// varied waits between load and store. Meanwhile it extends the lease early or late, to a longer or a shorter lease,
+// and then waits for 80 % of the last lease. It ends the visit if it does not know which lease it has.
 func (w *worker) varied(ctx context.Context, g *grant) history.Reason {
 	if !w.reenter(w.during(ctx), g) {
 		return history.Lost
@@ -40,7 +40,7 @@ func (w *worker) varied(ctx context.Context, g *grant) history.Reason {
 	return history.None
 }
 
-// stayFor waits for a time, or until the lock reports that the hold is lost.
+// stayFor waits for the time hold, or until the lock reports the loss of the hold.
 func (w *worker) stayFor(ctx context.Context, g *grant, hold time.Duration) history.Reason {
 	if w.shape.StopAtEnd {
 		hold = min(hold, max(w.shape.End-w.clock.Now(), 0))

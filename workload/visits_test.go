@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// TestAWorkerMakesAsManyVisitsAsAreAsked: no more, whatever time is left.
+// TestAWorkerMakesAsManyVisitsAsAreAsked and no more, even if there is time left.
 func TestAWorkerMakesAsManyVisitsAsAreAsked(t *testing.T) {
 	due, ops, _ := run(t, Shape{Workers: 3, Keys: 1, End: history.Forever, Visits: 2},
 		catalogued(t, "local"), t.Context())
@@ -17,8 +17,8 @@ func TestAWorkerMakesAsManyVisitsAsAreAsked(t *testing.T) {
 	}
 }
 
-// TestReentriesBeforeAndAfterALongHold: what the end of an inner hold does to the outer one shows while it goes on, and
-// what the outer one's lease did to it shows when it ends.
+// TestReentriesBeforeAndAfterALongHold: re-entries come at the beginning of the outer hold, to show what the end of
+// an inner hold does to it, and at its end, to show what its lease did.
 func TestReentriesBeforeAndAfterALongHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for hold, want := range map[time.Duration]bool{2 * time.Millisecond: false, 20 * time.Millisecond: true} {

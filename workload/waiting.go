@@ -9,12 +9,11 @@ import (
 	"hammerlock/locks"
 )
 
-// ErrCalledOff means that a wait for the lock, and so the visit, was cancelled.
 var ErrCalledOff = errors.New("the wait was called off")
 
-// await waits until the next try: the lock signals it, or the backoff has passed. It returns which of these ended the
-// wait. When the visit's patience ends, the lock's wait is cancelled so that it leaves its queue. The result over means
-// that it has left the queue, so that another try would be at the end.
+// await waits before the next try, until the lock signals or the backoff has passed. The result woken says which of
+// the two ended the wait. When the visit's patience ends, the lock's wait is cancelled and leaves the lock's queue;
+// then over is true, since another try would be last in the queue.
 func (w *worker) await(ctx context.Context, name string, left time.Duration) (woken history.Wake, over bool) {
 	waiter, ok := w.lock.(locks.Waiter)
 	if !ok {
@@ -30,14 +29,14 @@ func (w *worker) await(ctx context.Context, name string, left time.Duration) (wo
 		return wake, true
 	}
 	if err != nil && ctx.Err() == nil {
-		w.sleep(ctx, min(left, w.backoff())) // the lock offers no way to wait now
+		w.sleep(ctx, min(left, w.backoff())) // the lock cannot wait now
 		return history.Poll, false
 	}
 	return wake, err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
 }
 
-// handed records a grant that the lock received while its worker waited in it. The grant came after the last refusal,
-// at which the clock was last read.
+// handed records a grant that the lock received while its worker waited inside the lock. That grant came after the
+// last refusal, which is when w.now was read.
 func (w *worker) handed(g *grant, woken history.Wake) bool {
 	q, ok := w.lock.(locks.Queue)
 	if !ok {
@@ -56,7 +55,7 @@ func (w *worker) handed(g *grant, woken history.Wake) bool {
 	return true
 }
 
-// try calls Acquire. If Acquire itself waits, it may do so until the visit's patience ends.
+// try calls Acquire. If Acquire waits inside the lock, it may do so until the visit's patience ends.
 func (w *worker) try(ctx context.Context, g *grant, called time.Duration) (locks.Lease, error) {
 	w.enter()
 	lease, err := w.ask(ctx, g, called)
@@ -82,8 +81,8 @@ func (w *worker) ask(ctx context.Context, g *grant, called time.Duration) (locks
 	return w.lock.Acquire(ctx, name, w.ttl())
 }
 
-// waited splits an Acquire that has waited inside the lock into two operations: a refused one, and the granted one at
-// its end. Then the lease is known to begin within the second.
+// waited splits an Acquire that has waited inside the lock into two operations: a refused one, and then the granted
+// one. The record then shows that the lease began during the second.
 func (w *worker) waited(g *grant, op *history.Op, again time.Duration) *history.Op {
 	again = min(again, w.clock.Now()) - 1
 	split := func(lane *history.Lane, op *history.Op) *history.Op {
@@ -97,7 +96,7 @@ func (w *worker) waited(g *grant, op *history.Op, again time.Duration) *history.
 	return split(w.lane, op)
 }
 
-// giveUp lets the lock leave its queue.
+// giveUp makes the lock leave its queue.
 func (w *worker) giveUp(name string) {
 	waiter, ok := w.lock.(locks.Waiter)
 	if !ok {
@@ -110,8 +109,7 @@ func (w *worker) giveUp(name string) {
 	w.leave()
 }
 
-// extend extends the lease to a new length from now on; 0 = it does nothing. It returns whether the hold is still
-// valid.
+// extend extends the lease to the length to, from now on; 0 = do nothing. It returns whether the hold is still valid.
 func (w *worker) extend(ctx context.Context, g *grant, to time.Duration) bool {
 	if to == 0 {
 		return true
@@ -134,7 +132,8 @@ func (w *worker) extend(ctx context.Context, g *grant, to time.Duration) bool {
 	return reason != history.Lost || w.recordLost(g)
 }
 
-// recordLost records that the holder has learned of the loss of its hold. It returns false, since the hold is over.
+// recordLost records that the holder has learned of the loss of its hold. It always returns false: the hold is not
+// valid.
 func (w *worker) recordLost(g *grant) bool {
 	lose := history.Op{Kind: history.Lose, Key: g.key, Hold: g.hold, Call: w.clock.Stamp(), Outcome: history.OK}
 	g.mark(lose)
@@ -142,7 +141,7 @@ func (w *worker) recordLost(g *grant) bool {
 	return false
 }
 
-// reenter acquires a reentrant lock once more and releases it, as nested functions do. It returns whether the hold is
+// reenter acquires a reentrant lock again and releases it, as nested functions do. It returns whether the hold is
 // still valid.
 func (w *worker) reenter(ctx context.Context, g *grant) bool {
 	if !w.group.Claims.Reentrant || w.group.Claims.Sets || w.rand.IntN(max(w.shape.Reenter, 1)) > 0 {
@@ -198,12 +197,12 @@ func (w *worker) granted(op *history.Op, lease *locks.Lease, err error) {
 	}
 }
 
-// backoff draws the time until the next try at random, so that waiters do not try in step.
+// backoff draws the time until the next try at random, so that waiters do not try at the same moment.
 func (w *worker) backoff() time.Duration {
 	return time.Duration((0.5 + w.rand.Float64()) * float64(w.shape.Retry))
 }
 
-// sleep waits for a time. It returns false if it was interrupted.
+// sleep waits for the time d. It returns false if ctx ended first.
 func (w *worker) sleep(ctx context.Context, d time.Duration) bool {
 	w.timer.Reset(d)
 	select {

@@ -14,10 +14,10 @@ import (
 	"hammerlock/topologies"
 )
 
-// waiting is a lock that waits by itself: it is refused for a while, and granted by the try after that.
+// waiting is a lock that waits by itself: it is refused for a while, and then granted.
 type waiting struct {
 	scripted
-	most time.Duration // that it was asked to wait
+	most time.Duration // longest requested wait
 }
 
 const refusedFor, grantedAfter = 15 * time.Millisecond, 20 * time.Millisecond
@@ -31,8 +31,8 @@ func (l *waiting) AcquireWithin(_ context.Context, key string, ttl, wait time.Du
 	return locks.Lease{Key: key, Token: "t", Until: until, Tried: refusedFor}, nil
 }
 
-// TestALockThatWaitsByItself: its history says what that of a lock would say which the worker asks again and again. The
-// lease begins with the try that was granted, at the earliest.
+// TestALockThatWaitsByItself: its history is like that of a lock whose worker tries again and again. The lease begins
+// with the granted try or later.
 func TestALockThatWaitsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &waiting{}
@@ -79,7 +79,7 @@ func (l *queue) Handed(key string) (locks.Lease, time.Time, bool) {
 	return locks.Lease{Key: key, Token: "t", Until: since.Add(time.Second)}, since, true
 }
 
-// TestAGrantThatIsHandedOver: its record begins when the lease did, and not when the worker looked.
+// TestAGrantThatIsHandedOver: its record begins with the lease, not when the worker learned of it.
 func TestAGrantThatIsHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &queue{scripted{acquire: func(int) error { return locks.ErrBusy }}}
@@ -112,7 +112,7 @@ func (l *leaver) Wait(ctx context.Context, _ string) (history.Wake, error) {
 	return history.Poll, ctx.Err()
 }
 
-// TestAVisitThatGaveUpItsPlaceAsksNoMore: another try would stand at the end of the queue, and a judge would take both
+// TestAVisitThatGaveUpItsPlaceAsksNoMore: another try would be at the end of the queue, and a judge would take both
 // for one wait.
 func TestAVisitThatGaveUpItsPlaceAsksNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -126,7 +126,6 @@ func TestAVisitThatGaveUpItsPlaceAsksNoMore(t *testing.T) {
 	})
 }
 
-// unreachable is a lock without a server.
 type unreachable struct{ waiting }
 
 func (*unreachable) AcquireWithin(context.Context, string, time.Duration, time.Duration) (locks.Lease, error) {
@@ -134,8 +133,8 @@ func (*unreachable) AcquireWithin(context.Context, string, time.Duration, time.D
 		strings.Repeat("ß", mostSaid))
 }
 
-// TestWhatErrorsSaidIsKept: of the first one of a kind, on one line that is not too long, without passwords; nothing of
-// what is part of the game.
+// TestWhatErrorsSaidIsKept: the first text of each kind, on one line, limited, and without passwords. Ordinary
+// refusals leave no text.
 func TestWhatErrorsSaidIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plan := Shape{

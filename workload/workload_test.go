@@ -24,15 +24,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// run lets a crew work with the given lock and returns its history. Where time matters the test is a bubble, whose time
-// stands still while a worker works: it goes by in holds and waits.
+// run lets workers visit with the given lock and returns their history. Where time matters, the test is a synctest
+// bubble: its time advances only in holds and waits.
 func run(t *testing.T, plan Shape, open func(worker int) locks.Lock, stop context.Context) (*Due,
 	[]history.Op, Counter) {
 	t.Helper()
 	return runWith(t, plan, open, stop, func(*Workers) {})
 }
 
-// runWith changes the crew before it works.
+// runWith changes the workers before they begin.
 func runWith(t *testing.T, plan Shape, open func(worker int) locks.Lock, stop context.Context,
 	change func(*Workers)) (*Due, []history.Op, Counter) {
 	t.Helper()
@@ -188,7 +188,7 @@ func schedule(p Shape) (all []arrival) {
 	}
 }
 
-// dull is a counter that cannot be read every third time.
+// dull is a counter of which every third load fails.
 type dull struct {
 	Counter
 	loads, failed atomic.Int64
@@ -202,7 +202,6 @@ func (d *dull) Load(ctx context.Context, page string) (Count, error) {
 	return d.Counter.Load(ctx, page)
 }
 
-// named is a lock whose holds have tokens.
 type named struct{ locks.Lock }
 
 func (n named) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
@@ -211,7 +210,7 @@ func (n named) Acquire(ctx context.Context, key string, ttl time.Duration) (lock
 	return lease, err
 }
 
-// parts takes visits that were told in one apart.
+// parts splits visits that were recorded in one operation.
 func parts(ops []history.Op) (all []history.Op) {
 	for _, op := range ops {
 		if op.Kind != history.Visit {
@@ -226,8 +225,8 @@ func parts(ops []history.Op) (all []history.Op) {
 	return all
 }
 
-// TestWhereNobodyJudgesGoodLoadsAreSilent compares what is recorded for checkers with what is for meters: the same but
-// for loads that went well and the hashes of tokens.
+// TestWhereNobodyJudgesGoodLoadsAreSilent compares the records for checkers with those for meters. They differ only
+// in successful loads and in the hashes of tokens.
 func TestWhereNobodyJudgesGoodLoadsAreSilent(t *testing.T) {
 	for _, judged := range []bool{true, false} {
 		t.Run(fmt.Sprintf("judged=%v", judged), func(t *testing.T) {
@@ -321,7 +320,7 @@ func TestZipfPrefersTheFirstPages(t *testing.T) {
 type scripted struct {
 	mu       sync.Mutex
 	acquire  func(try int) error
-	extend   func() error // nil = it works
+	extend   func() error // nil = it succeeds
 	tries    int
 	released []string
 }
@@ -374,7 +373,7 @@ func TestAVisitGivesUpWhenItsPatienceEnds(t *testing.T) {
 	})
 }
 
-// TestAVisitExtendsItsLease counts on what the extension says: who is told that the lock is lost stores nothing.
+// TestAVisitExtendsItsLease: a holder that is told that the lock is lost stores nothing.
 func TestAVisitExtendsItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plan := Shape{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Think: time.Millisecond, Retry: time.Millisecond,
@@ -406,7 +405,7 @@ func TestAVisitExtendsItsLease(t *testing.T) {
 	})
 }
 
-// TestAnUnknownAcquireIsUndone lets a grant get lost: nobody else would ever give it back.
+// TestAnUnknownAcquireIsUndone loses the reply to a grant: nothing else would release the lock.
 func TestAnUnknownAcquireIsUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{acquire: func(try int) error {
@@ -470,7 +469,7 @@ func TestNoVisitIsDroppedSilently(t *testing.T) {
 	}
 }
 
-// TestStopFinishesVisitsInHand stops while visits hold the lock.
+// TestStopFinishesVisitsInHand stops the run while visits hold the lock.
 func TestStopFinishesVisitsInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, rate := range []float64{0, 500} {
@@ -493,7 +492,7 @@ func TestStopFinishesVisitsInHand(t *testing.T) {
 	})
 }
 
-// TestAbortGivesLocksBack calls a run off while visits hold the lock.
+// TestAbortGivesLocksBack aborts a run while visits hold the lock.
 func TestAbortGivesLocksBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{acquire: func(int) error { return nil }}
@@ -529,7 +528,7 @@ func TestCountsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// clumsy is a lock whose release goes wrong every third time.
+// clumsy is a lock of which every third release fails.
 type clumsy struct {
 	locks.Lock
 	releases, failed *atomic.Int64
@@ -544,7 +543,8 @@ func (c clumsy) Release(ctx context.Context, l locks.Lease) error {
 	return err
 }
 
-// TestWhereNobodyJudgesAVisitIsToldInOne has visits that go well, whose load fails and whose release fails.
+// TestWhereNobodyJudgesAVisitIsToldInOne has visits that succeed, visits whose load fails and visits whose release
+// fails.
 func TestWhereNobodyJudgesAVisitIsToldInOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var releases, failed atomic.Int64
@@ -591,7 +591,8 @@ func TestWhereNobodyJudgesAVisitIsToldInOne(t *testing.T) {
 	})
 }
 
-// TestBareNamesAreAsPeopleWriteThem: some begin with others, some have a tag, some odd bytes; no two are equal.
+// TestBareNamesAreAsPeopleWriteThem: some names begin with others, some have a hash tag, some have odd bytes; all
+// differ.
 func TestBareNamesAreAsPeopleWriteThem(t *testing.T) {
 	pages, seen := Pages("test:", 50, true), map[string]bool{}
 	var begun, tagged, odd int

@@ -94,14 +94,14 @@ func (l *listenerKeptLock) Release(ctx context.Context, lease locks.Lease) error
 	listener, ok := l.listeners[lease.Token]
 	if ok {
 		delete(l.listeners, lease.Token)
-		_ = listener.Close() // the error is ignored: closing loses no message
+		_ = listener.Close() // closing loses no message
 	}
 	return l.renewing.Release(ctx, lease)
 }
 
 func (l *listenerKeptLock) Close() error {
 	for _, listener := range l.listeners {
-		_ = listener.Close() // the error is ignored: closing loses no message
+		_ = listener.Close()
 	}
 	return l.renewing.Close()
 }

@@ -74,7 +74,7 @@ func (l *setnxLock) Release(ctx context.Context, lease locks.Lease) error {
 	return deleteAny(ctx, l.client, lease.Key)
 }
 
-// deleteAny deletes the key even if another worker holds the lock.
+// deleteAny deletes the key, whoever holds the lock.
 func deleteAny(ctx context.Context, c redis.Cmdable, key string) error {
 	return owned(c.Del(ctx, key).Result())
 }
@@ -101,7 +101,7 @@ func (l *setnxExpireLock) Acquire(ctx context.Context, key string, ttl time.Dura
 	return from(lease, call, ttl, err)
 }
 
-// inTwoSteps sets the key and then its TTL in a second command, from which the lease counts.
+// inTwoSteps sets the key, and then its TTL by a second command. The lease counts from the second command.
 func (l *setnxExpireLock) inTwoSteps(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease := locks.Lease{Key: key, Token: rand.Text()}
 	if err := setNX(ctx, l.client, key, lease.Token, 0); err != nil {
@@ -140,7 +140,7 @@ func (l *setnxHealLock) Acquire(ctx context.Context, key string, ttl time.Durati
 	if left, why := l.client.PTTL(ctx, key).Result(); why != nil || left != -1 {
 		return lease, err
 	}
-	l.client.PExpire(ctx, key, ttl) // the error is ignored: the next worker sets the TTL
+	l.client.PExpire(ctx, key, ttl) // an error does not matter: the next worker sets the TTL
 	return lease, err
 }
 
@@ -211,11 +211,11 @@ var timestamp = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return &timestampLock{leaseLock{e.Sites[0]}, e, getSet}, nil },
 }
 
-// timestampLock stores the deadline of the lease in the key, where it is the holder's token as well.
+// timestampLock stores the deadline of the lease as the value of the key. The deadline is also the holder's token.
 type timestampLock struct {
 	leaseLock
 	env locks.Env
-	// takeOver replaces an expired deadline by a new one. It returns false if another worker did so first.
+	// takeOver replaces an expired deadline by a new one; false means that another worker did so first.
 	takeOver func(ctx context.Context, c redis.UniversalClient, key, seen, deadline string) (bool, error)
 }
 
@@ -235,7 +235,7 @@ func (l *timestampLock) Acquire(ctx context.Context, key string, ttl time.Durati
 func (l *timestampLock) replace(ctx context.Context, key, token string) error {
 	seen, err := l.client.Get(ctx, key).Result()
 	if errors.Is(err, redis.Nil) || err == nil && !passed(seen) {
-		return locks.ErrBusy // the lock was released just now, or is held: one Acquire makes only one try
+		return locks.ErrBusy // the lock is held, or was released just now: an Acquire makes only one try
 	}
 	if err != nil {
 		return err
@@ -250,7 +250,7 @@ func (l *timestampLock) replace(ctx context.Context, key, token string) error {
 	return err
 }
 
-// getSet takes the lock over if no other worker has done so since the deadline was read.
+// getSet takes the lock over. It returns false if another worker has done so since the deadline was read.
 func getSet(ctx context.Context, c redis.UniversalClient, key, seen, deadline string) (bool, error) {
 	old, err := c.SetArgs(ctx, key, deadline, redis.SetArgs{Get: true}).Result()
 	if errors.Is(err, redis.Nil) {

@@ -142,7 +142,7 @@ var ownAge = locks.Spec{
 	},
 }
 
-// The scripts have the keys lock and time of the grant, and the arguments token and lease.
+// The scripts have the keys lock and time of the grant, and the arguments token and lease (ms).
 var (
 	takeIfOld = redis.NewScript(serverTime + `
 local since = redis.call("GET", KEYS[2])
@@ -173,8 +173,8 @@ var reaper = locks.Spec{
 	},
 }
 
-// pairLock has a second key beside the lock's. Its scripts have both keys, and the arguments token, lease and half of
-// the lease.
+// pairLock has a second key beside the lock's key. Its scripts have both keys, and the arguments token, lease and
+// half of the lease (ms).
 type pairLock struct {
 	leaseLock
 	beside             string

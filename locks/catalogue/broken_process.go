@@ -71,7 +71,7 @@ var mutexEvicted = locks.Spec{
 	},
 }
 
-// registry is the list of locks that a process believes it holds.
+// registry lists the locks that this process believes it holds.
 type registry struct {
 	id      string
 	mu      sync.Mutex
@@ -104,7 +104,7 @@ type mutexEvictedLock struct {
 	held     map[string]*sync.Mutex // by key
 }
 
-// obtain takes the lock if it is free. It also answers 1 if the caller has it already.
+// obtain takes the lock if it is free; it also returns 1 if the caller's token holds it already.
 var obtain = redis.NewScript(`
 local held = redis.call("GET", KEYS[1])
 if held and held ~= ARGV[1] then return 0 end
@@ -123,7 +123,7 @@ func (l *mutexEvictedLock) Acquire(ctx context.Context, key string, ttl time.Dur
 		m.Unlock()
 		return lease, err
 	}
-	// the lock is noted after any error but a refusal, because it may have been granted; it is released later
+	// an error other than ErrBusy may follow a grant, so the mutex is kept until the release
 	l.held[key] = m
 	return from(lease, call, ttl, err)
 }
@@ -198,7 +198,7 @@ var reentryRetakes = locks.Spec{
 
 type retakesLock struct{ localReentryLock }
 
-// Acquire is wrong to rely on obtain, which answers 1 if the key already has the caller's token.
+// Acquire is broken: obtain returns 1 if the lock is free or has the caller's token, so it cannot tell a re-entry.
 func (l *retakesLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, inside := l.held[key]
 	if !inside {

@@ -76,7 +76,7 @@ type clockDelLock struct {
 
 func (l *clockDelLock) Release(ctx context.Context, lease locks.Lease) error {
 	if lease.Until.IsZero() {
-		return l.leaseLock.Release(ctx, lease) // the lock may be held by an Acquire whose reply was lost
+		return l.leaseLock.Release(ctx, lease) // the reply to an Acquire was lost, so the lock may be held
 	}
 	if !time.Now().Before(lease.Until) {
 		return locks.ErrLost

@@ -19,7 +19,7 @@ var blindWatchdog = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return renewBlindly(&blindLock{leaseLock{e.Sites[0]}}, e), nil },
 }
 
-// renewBlindly renews leases without checking by the clock whether they have ended.
+// renewBlindly renews leases even after they have ended by the holder's clock.
 func renewBlindly(l locks.Lock, e locks.Env) *renewing {
 	r := renew(l, e)
 	r.trusting = true
@@ -56,7 +56,7 @@ type byNameLock struct {
 	env locks.Env
 }
 
-// nameKey identifies the renewal of a key's lease in a process.
+// nameKey identifies the renewal of a lock within a process.
 type nameKey string
 
 func (l *byNameLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
@@ -74,7 +74,7 @@ func (l *byNameLock) Acquire(ctx context.Context, key string, ttl time.Duration)
 	return lease, nil
 }
 
-// Release is wrong: it releases the lock first, and only then looks for the renewal by the lock's name.
+// Release is broken: it releases the lock first, and only then stops the renewal, which it finds by the lock's name.
 func (l *byNameLock) Release(ctx context.Context, lease locks.Lease) error {
 	err := l.Lock.Release(ctx, lease)
 	if crash := l.env.Between(ctx, lease.Key); crash != nil {
@@ -131,7 +131,7 @@ var lateBelief = locks.Spec{
 
 type lateBeliefLock struct{ leaseLock }
 
-// Extend is wrong: with an error it returns a later deadline, which the holder believes.
+// Extend is broken: with an unknown outcome it returns the later deadline, and the holder believes it.
 func (l *lateBeliefLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	call := time.Now()
 	_, err := l.leaseLock.Extend(ctx, lease, ttl)

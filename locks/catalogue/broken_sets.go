@@ -78,7 +78,6 @@ func (l *multiWaitsLock) Acquire(ctx context.Context, key string, ttl time.Durat
 	return l.AcquireAll(ctx, []string{key}, ttl, 0)
 }
 
-// lookAgain is the pause between two tries to take a key of the set.
 const lookAgain = 2 * time.Millisecond
 
 func (l *multiWaitsLock) AcquireAll(ctx context.Context, keys []string, ttl, wait time.Duration) (locks.Lease, error) {

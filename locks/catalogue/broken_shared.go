@@ -163,7 +163,7 @@ var redissonSemaphore = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return &countLock{newPermits(e, countDown, countUp)}, nil },
 }
 
-// countLock is a semaphore that counts permits without leases.
+// countLock is a semaphore whose permits have no leases.
 type countLock struct{ *permitsLock }
 
 var (
@@ -189,7 +189,6 @@ func (l *countLock) Acquire(ctx context.Context, key string, ttl time.Duration) 
 	return l.AcquireShare(ctx, key, ttl, 0)
 }
 
-// Extend does nothing: there is no lease.
 func (l *countLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration) (locks.Lease, error) {
 	return lease, nil
 }

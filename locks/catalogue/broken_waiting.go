@@ -26,12 +26,12 @@ var subscribeLate = locks.Spec{
 	},
 }
 
-// notifyingLock is a lock with a lease that publishes a message at each release, to wake waiters.
+// notifyingLock is a lease whose release publishes a message, to wake waiters.
 type notifyingLock struct {
 	leaseLock
 	waiting
 	look func(context.Context, *notifyingLock) (time.Duration, history.Wake, error)
-	// Key and lease of the last try:
+	// Key and lease of the last try.
 	key   string
 	lease time.Duration
 }
@@ -99,7 +99,7 @@ var deadInLine = locks.Spec{
 	},
 }
 
-// lineUp has the keys lock, queue, members and the arguments token, lease. It answers 1 if the lock is granted.
+// lineUp has the keys lock, queue, members and the arguments token, lease (ms). It returns 1 if the lock is granted.
 var lineUp = redis.NewScript(`
 local head = redis.call("LINDEX", KEYS[2], 0)
 if redis.call("EXISTS", KEYS[1]) == 0 and (not head or head == ARGV[1]) then
@@ -135,7 +135,7 @@ type wakesItselfLock struct{ *notifyingLock }
 func (l *wakesItselfLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, err := l.notifyingLock.Acquire(ctx, key, ttl)
 	if err == locks.ErrBusy {
-		// the error is ignored: no waiter relies on the message
+		// an error does not matter: no waiter relies on the message
 		_ = l.leaseLock.client.Publish(ctx, sibling("released", key), "0").Err()
 	}
 	return lease, err

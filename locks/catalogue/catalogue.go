@@ -1,5 +1,5 @@
-// Package catalogue has the locks under test: correct ones and libraries (lib_*.go), one in each file, and wrong ones
-// (broken_*.go), grouped by their mistake.
+// Package catalogue has the locks under test: correct ones and libraries (lib_*.go), one in each file, and broken
+// ones (broken_*.go), grouped by their mistake.
 package catalogue
 
 import (
@@ -9,8 +9,8 @@ import (
 	"hammerlock/locks"
 )
 
-// All lists the locks: correct ones, then libraries as people use them, then wrong ones. A lock whose library has many
-// dependencies is in known.Locks.
+// All lists the locks: correct ones, then libraries, then broken ones. Locks whose library has many dependencies are
+// only in known.Locks.
 var All = []locks.Spec{
 	lease, watch, watchdog, leader, reentrant, redisson, fair, spin, fenced, fencedClock, handoff, handoffCohort, multi,
 	redissonMulti, wait, waitOne, ifeq, once,
@@ -40,7 +40,7 @@ func Find(name string) (locks.Spec, bool) {
 	return locks.Spec{}, false
 }
 
-// Assumptions that several correct locks make. A lock may add its own.
+// Assumptions that several correct locks make.
 const (
 	keepsKeys   = "the server keeps its keys and its clock for the lease; "
 	keepsQuorum = "no majority forgets its keys or steps its clock within a lease; "
@@ -48,8 +48,8 @@ const (
 	heedsLost   = "the holder heeds Lost"
 )
 
-// from sets the deadline of a lease after a call: it counts from the beginning of the call. If the call failed, the
-// lease is unchanged.
+// from sets the deadline of a lease, which counts from the beginning of the call. If the call failed, the lease is
+// unchanged.
 func from(l locks.Lease, call time.Time, ttl time.Duration, err error) (locks.Lease, error) {
 	if err == nil {
 		l.Until = locks.Until(call, ttl)
@@ -57,7 +57,8 @@ func from(l locks.Lease, call time.Time, ttl time.Duration, err error) (locks.Le
 	return l, err
 }
 
-// sibling names an additional key of a lock. It begins with the lock's key and is in the same slot of a cluster.
+// sibling returns the name of an additional key of a lock. The name begins with the lock's key and is in its cluster
+// slot.
 func sibling(name, key string) string {
 	if strings.Contains(key, "{") {
 		return key + ":" + name
@@ -65,7 +66,7 @@ func sibling(name, key string) string {
 	return "{" + key + "}:" + name
 }
 
-// redissonSibling names an additional key, or a channel, as Redisson does. The argument within is a prefix, or empty.
+// redissonSibling names an additional key or channel as Redisson does. The argument within is a prefix, or empty.
 func redissonSibling(within, name, key string) string {
 	if strings.Contains(key, "{") {
 		return within + name + ":" + key

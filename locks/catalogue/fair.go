@@ -29,24 +29,24 @@ func newFair(e locks.Env) *fairLock {
 		waiting: waiting{client: e.Sites[0], process: e.Process}}
 }
 
-// A waiter must try again within this part of the lease. Otherwise other waiters assume that it has died.
+// A waiter tries again after 1/heartbeats of the lease. Other waiters drop it if it has not tried for a whole lease.
 const heartbeats = 3
 
 type fairLock struct {
 	leaseLock
 	waiting
-	places map[string]place // key -> place in its queue
+	places map[string]place // by key
 	enter  *redis.Script
 }
 
-// place is a worker's place in a queue. Its token becomes that of the hold.
+// place is a worker's place in a queue. Its token becomes the token of the hold.
 type place struct {
 	token string
 	ttl   time.Duration
 }
 
-// queueUp has the keys lock, queue, times and the arguments token, lease. It answers 1 if the lock is granted. A waiter
-// that did not try again in time is removed when it reaches the head of the queue.
+// queueUp has the keys lock, queue, times and the arguments token, lease (ms). It returns 1 if the lock is granted.
+// It removes dead waiters from the head of the queue: those that have not tried for a lease.
 var queueUp = redis.NewScript(`
 local t = redis.call("TIME")
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -72,8 +72,8 @@ for i = 2, 3 do
 end
 return 0`)
 
-// leaveQueue has the keys lock, queue, times and the arguments token, channel. It releases the lock, or leaves the
-// queue, and wakes the first in the queue if the lock is free. It answers 1 if the caller held the lock.
+// leaveQueue has the keys lock, queue, times and the arguments token, channel. It releases the lock or leaves the
+// queue. If the lock is free then, it wakes the first waiter. It returns 1 if the caller held the lock.
 var leaveQueue = redis.NewScript(`
 local ours = 0
 if redis.call("GET", KEYS[1]) == ARGV[1] then ours = redis.call("DEL", KEYS[1]) end
@@ -84,8 +84,8 @@ if redis.call("EXISTS", KEYS[1]) == 0 then
 end
 return ours`)
 
-// turn has the keys lock, queue and the argument token. It answers -1 if other waiters come before the caller.
-// Otherwise it answers the rest of the holder's lease, or -2 if the lock is free.
+// turn has the keys lock, queue and the argument token. It returns -1 if other waiters are before the caller, -2 if
+// the lock is free, or else the rest of the holder's lease in ms.
 var turn = redis.NewScript(`
 if redis.call("LINDEX", KEYS[2], 0) ~= ARGV[1] then return -1 end
 return redis.call("PTTL", KEYS[1])`)
@@ -111,7 +111,7 @@ func (l *fairLock) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	call := time.Now()
 	err := granted(l.enter.Run(ctx, l.leaseLock.client, fairKeys(key), p.token, ttl.Milliseconds()).Int64())
 	if err != locks.ErrBusy {
-		delete(l.places, key) // after an error the lock may have been granted, so this token is released later
+		delete(l.places, key) // after an error the lock may have been granted, and the caller releases this token
 	}
 	return from(lease, call, ttl, err)
 }
@@ -121,7 +121,8 @@ func (l *fairLock) Release(ctx context.Context, lease locks.Lease) error {
 		sibling(fairChannel, lease.Key)).Int64())
 }
 
-// Wait waits until a release wakes it, when it is first in the queue. It returns before others assume that it has died.
+// Wait waits for the message of a release. It returns earlier if the lease ends, and often enough to show that the
+// waiter lives.
 func (l *fairLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	p, standing := l.places[key]
 	if !standing {
@@ -146,7 +147,7 @@ func (l *fairLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 		if gone := l.Release(left, locks.Lease{Key: key, Token: p.token}); !errors.Is(gone, locks.ErrLost) {
 			err = errors.Join(err, gone)
 		}
-		// returned even if it was woken just now, because it has left the queue
+		// an error, even after a message: the worker has left the queue
 		return wake, errors.Join(ctx.Err(), err)
 	}
 	return wake, err

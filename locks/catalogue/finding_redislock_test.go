@@ -58,10 +58,10 @@ func TestFindingRedislockDeadlineLeavesTheLock(t *testing.T) {
 	p := newPeople(t, "single", topologies.Options{Links: true})
 	locker := redislock.New(p.strict(t, 0))
 	for key, o := range map[string]*redislock.Options{"random": nil, "own": {Token: "mine"}} {
-		warm, err := locker.Obtain(t.Context(), "warm", long, nil) // there is a connection
+		warm, err := locker.Obtain(t.Context(), "warm", long, nil) // opens a connection
 		must(t, err)
 		must(t, warm.Release(t.Context()))
-		heal := p.apply(t, p.slow(live.Deadline)) // no answer comes while it waits
+		heal := p.apply(t, p.slow(live.Deadline)) // no reply arrives during the wait
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		if held, err := locker.Obtain(ctx, key, long, o); !errors.Is(err, context.DeadlineExceeded) || held != nil {
 			t.Errorf("obtain: %v", err)
@@ -114,7 +114,7 @@ func TestFindingRedislockReleaseDeniesWhatItDid(t *testing.T) {
 	must(t, held.Release(t.Context()))
 	heal := p.apply(t, p.loseReply())
 	held, err = locker.Obtain(t.Context(), "k", long, nil)
-	must(t, err) // sent again, and recognized by its token
+	must(t, err) // the library sends the command again, and recognizes its token
 	heal()
 	p.apply(t, p.loseReply())
 	if err := held.Release(t.Context()); !errors.Is(err, redislock.ErrLockNotHeld) {

@@ -15,7 +15,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// redsync is what an application makes; its clients have shaken hands with all sites.
+// redsync makes the library's object as an application does. Its clients have connected to all sites.
 func (p *people) redsync(t *testing.T) *redsync.Redsync {
 	t.Helper()
 	rs := p.newRedsync()
@@ -34,7 +34,7 @@ func (p *people) newRedsync() *redsync.Redsync {
 
 func errOf(_ bool, err error) error { return err }
 
-// taken lets somebody else have the key on the first three of five nodes.
+// taken lets another user hold the key on the first three of five nodes.
 func (p *people) taken(t *testing.T, key string) {
 	t.Helper()
 	for _, n := range p.top.Nodes[:3] {
@@ -42,7 +42,7 @@ func (p *people) taken(t *testing.T, key string) {
 	}
 }
 
-// leftOnMinority is on how many of the two others a key has more than half of redsync's default expiry left.
+// leftOnMinority returns on how many of the other two nodes more than half of redsync's default expiry is left.
 func (p *people) leftOnMinority(t *testing.T, key string) (n int) {
 	t.Helper()
 	for i := 3; i < 5; i++ {
@@ -99,7 +99,7 @@ func TestFindingRedsyncLockWaitsForAHungNode(t *testing.T) {
 			strict.clients = append(strict.clients, p.strict(t, i))
 		}
 		m := strict.newRedsync().NewMutex("strict", redsync.WithExpiry(2*time.Second), redsync.WithTries(1))
-		// a busy machine may need more than the 0.1 s that a node is given
+		// a busy machine may need more than the library's 0.1 s for each node
 		live.Wait(t, "a grant", func() bool { return m.Lock() == nil })
 	})
 }
@@ -135,8 +135,8 @@ func TestFindingRedsyncFailFastLeavesKeys(t *testing.T) {
 	t.Logf("of %d keys of refused attempts %d are left, and %d with fail-fast", 100*batches, slow, fast)
 }
 
-// TestFindingRedsyncCanceledContextLeavesKeys calls a try off when the nodes that nobody has are taken and have not
-// answered yet.
+// TestFindingRedsyncCanceledContextLeavesKeys cancels a try when the free nodes have set the key and no reply has
+// arrived.
 func TestFindingRedsyncCanceledContextLeavesKeys(t *testing.T) {
 	t.Parallel()
 	p := newPeople(t, "redlock", topologies.Options{Links: true})
@@ -167,7 +167,7 @@ func TestFindingRedsyncCanceledContextLeavesKeys(t *testing.T) {
 				t.Errorf("told %v", err)
 			}
 			if canceled == 1 {
-				outlive(2 * late) // the library has all the time to give them back
+				outlive(2 * late) // enough time for the library to release the keys
 			}
 			live.Wait(t, fmt.Sprint(2*canceled, " keys left after ", err), func() bool {
 				return p.leftOnMinority(t, key) == 2*canceled
@@ -205,9 +205,9 @@ func TestFindingRedsyncSharedMutexUnlocksItsSuccessor(t *testing.T) {
 	t.Parallel()
 	p := newPeople(t, "single", topologies.Options{})
 	m := p.redsync(t).NewMutex("k", redsync.WithExpiry(long))
-	must(t, m.Lock()) // a goroutine
+	must(t, m.Lock()) // one goroutine
 	p.end(t, "k")
-	must(t, m.Lock()) // another one, after the first one's lease
+	must(t, m.Lock()) // another goroutine, after the lease of the first
 	ok, err := m.Unlock()
 	if !ok || err != nil || p.left(t, 0, "k") > 0 {
 		t.Errorf("the first one's unlock: %v, %v, %v left", ok, err, p.left(t, 0, "k"))

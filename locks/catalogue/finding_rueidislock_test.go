@@ -17,7 +17,7 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// rueidisOptions connects to a server as links want it: they know clients by their sources.
+// rueidisOptions connects to a server through its link, which identifies clients by their sources.
 func rueidisOptions(site *topologies.Site, source int) rueidis.ClientOption {
 	dial := site.Dialer(source)
 	return rueidis.ClientOption{
@@ -28,7 +28,7 @@ func rueidisOptions(site *topologies.Site, source int) rueidis.ClientOption {
 	}
 }
 
-// locker is a locker as an application makes it; links know it by its source.
+// locker makes a locker as an application does; links identify it by its source.
 func (p *people) locker(t *testing.T, source int, o rueidislock.LockerOption) rueidislock.Locker {
 	t.Helper()
 	uncached := o.ClientOption.DisableCache
@@ -37,19 +37,19 @@ func (p *people) locker(t *testing.T, source int, o rueidislock.LockerOption) ru
 	l, err := rueidislock.NewLocker(o)
 	must(t, err)
 	t.Cleanup(l.Close)
-	_, release := take(t, l, fmt.Sprint("warm", source)) // the server knows the scripts
+	_, release := take(t, l, fmt.Sprint("warm", source)) // makes the server know the scripts
 	release()
 	return l
 }
 
-// take waits for a lock. On a busy machine an answer may come after the library has stopped to wait for it: then it may
-// sleep for ever, and is called off and asked again.
+// take waits for a lock. On a busy machine a reply may come when the library no longer waits for it. Then the library
+// may sleep for ever, so the call is cancelled and repeated.
 func take(t *testing.T, l rueidislock.Locker, key string) (context.Context, context.CancelFunc) {
 	t.Helper()
 	return takeAsking(t, l, key, 5*time.Second)
 }
 
-// takeAsking asks again each time that a while has gone by.
+// takeAsking repeats the call at intervals of again.
 func takeAsking(t *testing.T, l rueidislock.Locker, key string, again time.Duration) (context.Context,
 	context.CancelFunc) {
 	t.Helper()
@@ -70,8 +70,8 @@ func takeAsking(t *testing.T, l rueidislock.Locker, key string, again time.Durat
 	return nil, nil
 }
 
-// untilAnswered tries a lock that nobody is to refuse. On a busy machine an answer comes later than the library waits
-// for it.
+// untilAnswered tries a lock that is free. On a busy machine a reply may come when the library no longer waits for
+// it.
 func untilAnswered(t *testing.T, try func(context.Context, string) (context.Context, context.CancelFunc, error),
 	key string) (held context.Context, release context.CancelFunc) {
 	t.Helper()
@@ -79,14 +79,14 @@ func untilAnswered(t *testing.T, try func(context.Context, string) (context.Cont
 	late := false
 	live.Wait(t, key, func() bool {
 		held, release, err = try(t.Context(), key)
-		late = late || errors.Is(err, context.DeadlineExceeded) // what is left of it may refuse the next try
+		late = late || errors.Is(err, context.DeadlineExceeded) // keys that the try has left may refuse the next try
 		return err == nil || !late
 	})
 	must(t, err)
 	return held, release
 }
 
-// lockerKinds are the options that change how a locker hears of changes.
+// lockerKinds are the options that decide how a locker learns of changes.
 var lockerKinds = map[string]rueidislock.LockerOption{
 	"default":             {},
 	"NoLoopTracking":      {NoLoopTracking: true},
@@ -128,8 +128,8 @@ func TestFindingRueidislockPartitionedHolderIsToldTooLate(t *testing.T) {
 	}
 }
 
-// TestFindingRueidislockExtendsAllTheTime: an extension is a change, a change is told to who made it, and who is told
-// of a change extends. It is not parallel: it keeps the server and a core busy.
+// TestFindingRueidislockExtendsAllTheTime: an extension is a change, the server reports it to the client that made
+// it, and the client then extends again. The test is not parallel, because it keeps the server and a core busy.
 func TestFindingRueidislockExtendsAllTheTime(t *testing.T) {
 	for _, name := range []string{"default", "NoLoopTracking", "DisableCache"} {
 		o := lockerKinds[name]
@@ -139,7 +139,7 @@ func TestFindingRueidislockExtendsAllTheTime(t *testing.T) {
 		held, release := take(t, l, "k")
 		if name == "default" {
 			live.Wait(t, "a hundred extensions", func() bool {
-				if held.Err() != nil { // a machine that paused has lost it
+				if held.Err() != nil { // a paused machine has lost the lock
 					release()
 					held, release = take(t, l, "k")
 				}
@@ -152,7 +152,7 @@ func TestFindingRueidislockExtendsAllTheTime(t *testing.T) {
 	}
 }
 
-// TestFindingRueidislockRoundTripsOver20ms: every answer comes after the library has stopped to wait for it.
+// TestFindingRueidislockRoundTripsOver20ms: every reply comes when the library no longer waits for it.
 func TestFindingRueidislockRoundTripsOver20ms(t *testing.T) {
 	t.Parallel()
 	for name, o := range lockerKinds {
@@ -171,7 +171,7 @@ func TestFindingRueidislockRoundTripsOver20ms(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if patient := o.TryNextAfter > 0; patient != (granted > 4) { // a busy machine can hide a late answer
+			if patient := o.TryNextAfter > 0; patient != (granted > 4) { // a busy machine can hide a late reply
 				t.Errorf("%d of 8 free locks granted", granted)
 			}
 			before := p.calls(t)
@@ -188,8 +188,7 @@ func TestFindingRueidislockRoundTripsOver20ms(t *testing.T) {
 	}
 }
 
-// TestFindingRueidislockSleepsForEver: the server hangs for a tenth of a second while the only client asks for a lock
-// that nobody has.
+// TestFindingRueidislockSleepsForEver: the server hangs for 0.1 s while the only client requests a free lock.
 func TestFindingRueidislockSleepsForEver(t *testing.T) {
 	t.Parallel()
 	for name, o := range lockerKinds {
@@ -237,7 +236,8 @@ func sleeps(t *testing.T, p *people, home *stage, l rueidislock.Locker, key stri
 	})
 }
 
-// TestFindingRueidislockServerClockAhead: deadlines are times of the client's clock, and past ones are granted.
+// TestFindingRueidislockServerClockAhead: deadlines are times of the client's clock, and deadlines in the past are
+// granted.
 func TestFindingRueidislockServerClockAhead(t *testing.T) {
 	t.Parallel()
 	for name, o := range lockerKinds {
@@ -256,7 +256,7 @@ func TestFindingRueidislockServerClockAhead(t *testing.T) {
 	}
 }
 
-// toldOnlyWithTracking: a holder is told that there is another one, or it renews after half of the validity.
+// toldOnlyWithTracking tests that a holder learns of another holder, or renews after half of the validity.
 func toldOnlyWithTracking(t *testing.T, o rueidislock.LockerOption, told func() bool) {
 	t.Helper()
 	if !o.ClientOption.DisableCache {
@@ -299,7 +299,7 @@ func TestFindingRueidislockTryWaitsForAHungServer(t *testing.T) {
 	release()
 }
 
-// TestFindingRueidislockLostReplyIsAnothersLock: the client sends the command again and meets its own key.
+// TestFindingRueidislockLostReplyIsAnothersLock: the client sends the command again and finds its own key.
 func TestFindingRueidislockLostReplyIsAnothersLock(t *testing.T) {
 	t.Parallel()
 	p := newPeople(t, "single", topologies.Options{Links: true})

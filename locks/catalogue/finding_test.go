@@ -13,16 +13,17 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// The tests named TestFinding show what docs/FINDINGS.md says of the released libraries, with the libraries alone and a
-// real server. One that fails means that a library has changed, for the better or not.
+// The tests named TestFinding show what docs/FINDINGS.md says about released libraries. They use only the libraries
+// and a real server. If one fails, a library has changed.
 
-// people is a topology as a library's users see it: with links, and clients made as the libraries' documents show.
+// people is a topology as a library's users see it, with links. Its clients are made as the libraries' documents
+// show.
 type people struct {
 	top     *topologies.Topology
-	clients []redis.UniversalClient // plain go-redis clients, one a site
+	clients []redis.UniversalClient // plain go-redis clients, one for each site
 }
 
-// played plays something on the topology until it is decided.
+// played repeats a test on the topology until the result is clear.
 func (p *people) played(t *testing.T, play func(home *stage, key string)) {
 	t.Helper()
 	played(t, &bench{p.top, p.clients}, "k", play)
@@ -42,7 +43,7 @@ func newPeople(t *testing.T, topology string, o topologies.Options) *people {
 	return p
 }
 
-// apply puts a rule in force until heal is called, or the test ends.
+// apply activates a rule until heal is called or the test ends.
 func (p *people) apply(t *testing.T, r links.Rule) (heal func()) {
 	t.Helper()
 	heal, err := p.top.Network().Apply(r)
@@ -51,7 +52,7 @@ func (p *people) apply(t *testing.T, r links.Rule) (heal func()) {
 	return heal
 }
 
-// slow makes answers of all nodes arrive later.
+// slow makes replies of all nodes, or of the given nodes, arrive later.
 func (p *people) slow(by time.Duration, nodes ...links.Party) links.Rule {
 	if nodes == nil {
 		nodes = []links.Party{links.AllNodes}
@@ -59,7 +60,7 @@ func (p *people) slow(by time.Duration, nodes ...links.Party) links.Rule {
 	return links.Rule{From: nodes, To: []links.Party{links.AllClients}, OneWay: true, Effect: links.Delay, Latency: by}
 }
 
-// loseReply has the next command executed and breaks its connection before the answer.
+// loseReply lets the next command be executed and breaks its connection before the reply.
 func (p *people) loseReply() links.Rule {
 	return links.Rule{
 		From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes},
@@ -74,7 +75,7 @@ func (p *people) pause(t *testing.T, node int) {
 	t.Cleanup(func() { must(t, p.top.Nodes[node].Resume()) })
 }
 
-// left is how long the key has still to live on a node, as the node itself says it; negative if it is not there.
+// left returns the rest of the key's TTL on a node; negative if the key does not exist.
 func (p *people) left(t *testing.T, node int, key string) time.Duration {
 	t.Helper()
 	ms, err := p.top.Nodes[node].Do(t.Context(), "PTTL", key).Int64()
@@ -82,7 +83,7 @@ func (p *people) left(t *testing.T, node int, key string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// strict is a client that heeds deadlines while it waits for an answer; go-redis has to be asked for that.
+// strict makes a client that obeys deadlines while it waits for a reply; go-redis must be told to.
 func (p *people) strict(t *testing.T, site int) redis.UniversalClient {
 	t.Helper()
 	s := p.top.Sites[site]
@@ -93,7 +94,7 @@ func (p *people) strict(t *testing.T, site int) redis.UniversalClient {
 
 var commandCalls = regexp.MustCompile(`cmdstat_(\w+):calls=(\d+)`)
 
-// calls is how often the first node has executed each command.
+// calls returns how often the first node has executed each command.
 func (p *people) calls(t *testing.T) map[string]int {
 	t.Helper()
 	text, err := p.top.Nodes[0].Do(t.Context(), "INFO", "commandstats").Text()

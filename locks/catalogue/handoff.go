@@ -33,16 +33,18 @@ var handoff = locks.Spec{
 const handoffAssumes = keepsKeys + doneInTime +
 	"; a server that takes over has a clock that is not ahead of the old one's, nor behind the last fencing token"
 
-// The scripts have the keys lock, queue and fence. Each waiter has an entry (line) "id|lease in ms|channel" in the
-// queue. The id is used for one wait only. The waiter's process is subscribed to the channel. When a waiter is granted
-// the lock, its line becomes the value of the lock's key.
+// The scripts have the keys lock, queue and fence. Each waiter has an entry in the queue, its line: "id|lease in
+// ms|channel". Each wait has a new id. The waiter's process is subscribed to the channel. A waiter's line becomes the
+// value of the lock's key when the lock is granted.
 
-// handOn defines the Lua function serve(n, own, last). It grants the lock to the first in the queue whose process still
-// listens to its channel, so that dead processes cost no lease, and returns true. If the caller itself is first, it
-// returns the caller's line, own, and the caller takes the lock. It returns false if the queue is empty. The argument
-// last is the last fencing token, if known. Listeners are counted before the message is sent: messages go to replicas,
-// too, and a former primary still has listeners, which would hear of a grant that was not made. In a cluster with
-// sharded channels "PUBLISH" is replaced by "SPUBLISH", and "NUMSUB" by "SHARDNUMSUB".
+// handOn defines the Lua function serve(n, own, last). It grants the lock to the first waiter whose process listens
+// to its channel, and returns true; entries of dead processes are dropped, so they cost no lease. If the caller's
+// line, own, is first, it returns that line, and the caller takes the lock. It returns false if the queue is empty.
+// The argument last is the last fencing token, or nil.
+//
+// Listeners are counted before the message is sent. A former primary passes messages to its replicas too, and its
+// listeners would hear of a grant that was not made. For sharded channels in a cluster, "PUBLISH" is replaced by
+// "SPUBLISH" and "NUMSUB" by "SHARDNUMSUB".
 const handOn = drawByClock + `
 local function serve(n, own, last)
 	while true do
@@ -64,17 +66,16 @@ end
 
 // The replies of askInLine.
 const (
-	inLine int64 = iota // the caller has a place in the queue: {0, rest of the holder's lease in ms, clock}
+	inLine int64 = iota // the caller is in the queue: {0, rest of the holder's lease in ms, server's clock in µs}
 	first               // the caller is granted the lock now: {1, fencing token}
-	// before: the caller was granted the lock earlier, and the message is late or lost: {2, fencing token, rest of the
-	// lease in ms}.
+	// before: the caller was granted the lock earlier, but its message is late or lost: {2, fencing token}.
 	before
-	dropped // the caller's place in the queue has been lost: {3}
+	dropped // the server has lost the caller's place: {3}
 )
 
-// askInLine has the keys lock, queue, fence and the arguments line, lease, number of fencing tokens of a grant, and one
-// of "try" (without taking a place in the queue), "new" and "again". If the lock is free although workers wait, the
-// last lease has ended without a release. The queue's own TTL of an hour is renewed at random times.
+// askInLine has the keys lock, queue, fence and the arguments line, lease (ms), number of fencing tokens of a grant,
+// and the mode: "try" (do not queue), "new" or "again". If the lock is free although workers wait, the last lease has
+// expired. The queue's TTL of an hour is renewed at random.
 const askInLine = handOn + `
 local left = redis.call("PTTL", KEYS[1])
 if ARGV[4] == "again" then
@@ -98,7 +99,7 @@ end
 return {0, left, now}`
 
 // leaveLine has the keys lock, queue, fence and the arguments line, number of fencing tokens of a grant. It releases
-// the lock or leaves the queue, and answers 1 if the caller held the lock.
+// the lock or leaves the queue. It returns 1 if the caller held the lock.
 const leaveLine = handOn + `
 local holder, fence = unpack(redis.call("MGET", KEYS[1], KEYS[3]))
 if holder ~= ARGV[1] then
@@ -109,7 +110,7 @@ end
 if not serve(ARGV[2], nil, fence) then redis.call("DEL", KEYS[1]) end
 return 1`
 
-// handoffScripts are the scripts for plain or for sharded channels.
+// handoffScripts are the scripts for plain channels, or those for sharded channels.
 type handoffScripts struct{ ask, leave *redis.Script }
 
 func handoffBy(publish, listeners string) handoffScripts {
@@ -122,22 +123,22 @@ func handoffBy(publish, listeners string) handoffScripts {
 
 var published, sharded = handoffBy("PUBLISH", "NUMSUB"), handoffBy("SPUBLISH", "SHARDNUMSUB")
 
-// queueLasts is how long the server keeps a queue without any request. Waiters send requests far more often.
+// queueLasts is the TTL of a queue on the server. Waiters send requests far more often, which renew it.
 const queueLasts = time.Hour
 
 func handoffKeys(key string) []string {
 	return []string{key, sibling("handoff_queue", key), fenceKey(key)}
 }
 
-// handoffLock is a lock with a queue on the server, whose holder hands it to the next waiter by a message. The lock
-// handoff-cohort uses it too.
+// handoffLock is the lock of one worker. Its queue is on the server, and a release grants the lock to the next waiter
+// by a message. handoff-cohort is built on it.
 type handoffLock struct {
 	leaseLock
 	env    locks.Env
 	hub    *handoffHub
-	fences int64                    // number of fencing tokens that each grant draws
-	places map[string]*handoffPlace // key -> place in its queue
-	held   map[string]*handoffPlace // token -> hold for which a message may still arrive
+	fences int64                    // number of fencing tokens of each grant
+	places map[string]*handoffPlace // by key
+	held   map[string]*handoffPlace // by token: holds whose message may still arrive
 }
 
 func newHandoff(e locks.Env, fences int64) *handoffLock {
@@ -145,33 +146,33 @@ func newHandoff(e locks.Env, fences int64) *handoffLock {
 		places: map[string]*handoffPlace{}, held: map[string]*handoffPlace{}}
 }
 
-// handoffPlace is a place in a queue. Only its worker uses it, except for the channel granted.
+// handoffPlace is a place in a queue. It belongs to one worker; the hub writes to granted.
 type handoffPlace struct {
 	line, key string
 	ttl       time.Duration
 	wire      *handoffWire
 	cut       <-chan struct{} // closed when messages may have been lost since the last reply
-	call      time.Time       // of the last request that was answered "in line"
+	call      time.Time       // time of the last request with the reply "in line"
 	answered  time.Time
-	clock     time.Duration // server's clock at that reply
-	left      time.Duration // rest of the holder's lease at that reply
+	clock     time.Duration // server's clock in that reply
+	left      time.Duration // rest of the holder's lease in that reply
 	granted   chan handoffGrant
-	heard     int // number of messages that had arrived on the connection when the place was taken
+	heard     int // number of messages on the connection when the place was taken
 }
 
-// handoffGrant is the content of a grant's message: the last of its fencing tokens, and the server's clock.
+// handoffGrant is the content of a message: the last fencing token of the grant, and the server's clock.
 type handoffGrant struct {
 	fence int64
 	clock time.Duration
 }
 
-// errNoPlace means that the last try failed, so that there is no place in the queue: the worker must try again.
+// errNoPlace means that the worker has no place in the queue, and must try again.
 var errNoPlace = errors.New("no place in the queue")
 
-// Acquire makes a try, which takes a place in the queue if another worker holds the lock. A worker that has a place
-// asks about it.
+// Acquire makes one try, and takes a place in the queue if another worker holds the lock. If the worker has a place
+// already, it asks about that place.
 func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
-	// beginning of the try that counts, and how long after the call that was
+	// again is the time from the call to the beginning of the try that counts
 	called, again := time.Now(), time.Duration(0)
 	if err := l.open(); err != nil {
 		return locks.Lease{Key: key}, err
@@ -187,7 +188,7 @@ func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration
 		again = time.Since(called)
 	}
 	wire := l.hub.wire(key)
-	if wire == nil { // without a Wait, no subscription is needed
+	if wire == nil { // try without a place first: it may be granted without a subscription
 		lease, err := l.ask(ctx, &handoffPlace{line: rand.Text(), key: key, ttl: ttl}, "try")
 		if !errors.Is(err, locks.ErrBusy) {
 			lease.Tried = again
@@ -201,7 +202,7 @@ func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration
 	p := &handoffPlace{key: key, ttl: ttl, wire: wire, heard: wire.heard(), granted: make(chan handoffGrant, 1),
 		line: rand.Text() + "|" + strconv.FormatInt(ttl.Milliseconds(), 10) + "|" + wire.channel}
 	l.places[key] = p
-	l.hub.expect(p) // registered before the message can arrive
+	l.hub.expect(p) // registered before its message can arrive
 	lease, err := l.ask(ctx, p, "new")
 	lease.Tried = again
 	return lease, err
@@ -218,11 +219,11 @@ func (l *handoffLock) open() (err error) {
 
 func (l *handoffLock) shared() handoffHubKey { return handoffHubKey{l.client, l.fences} }
 
-// again asks the server about a place in the queue. If it returns errNoPlace, the wait must start anew.
+// again asks the server about a place in the queue. The error errNoPlace means that the place is lost.
 func (l *handoffLock) again(ctx context.Context, p *handoffPlace) (locks.Lease, error) {
 	if p.wire.isClosed() {
 		l.forget(p)
-		// the error is ignored: no process listens to the channel, so the line is dropped when it is first
+		// an error does not matter: the process does not listen, so the line is dropped when it is first
 		_ = l.hub.leave(ctx, p.key, p.line)
 		return locks.Lease{}, errNoPlace
 	}
@@ -236,8 +237,8 @@ func (l *handoffLock) again(ctx context.Context, p *handoffPlace) (locks.Lease, 
 	return lease, err
 }
 
-// ask sends a request for a place. If the outcome is unknown, the line may be in the queue, or hold the lock. Then it
-// is released and its id is never used again: a late release would otherwise end a later hold.
+// ask sends a request for a place. If the outcome is unknown, the line may be in the queue or hold the lock. The
+// worker then releases it and never uses its id again, because a late release would end a later hold.
 func (l *handoffLock) ask(ctx context.Context, p *handoffPlace, how string) (locks.Lease, error) {
 	if p.wire != nil {
 		p.cut = p.wire.now()
@@ -257,7 +258,7 @@ func (l *handoffLock) ask(ctx context.Context, p *handoffPlace, how string) (loc
 	}
 	switch r[0] {
 	case first:
-		l.hub.forget(p) // no message comes
+		l.hub.forget(p) // no message will come
 		return l.hold(p, r[1], call), nil
 	case before:
 		l.held[p.line] = p
@@ -270,9 +271,9 @@ func (l *handoffLock) ask(ctx context.Context, p *handoffPlace, how string) (loc
 	return lease, locks.ErrBusy
 }
 
-// Handed returns a grant that came by message. From the server's clock in the last reply and in the message it computes
-// when the lease began. If that reply was slow, the result is too inexact, and the next Acquire asks the server
-// instead.
+// Handed returns a grant that a message has brought. It computes the beginning of the lease from the server's clock
+// in the last reply and in the message. If that reply was slow, the result is too inexact, and the next Acquire asks
+// the server.
 func (l *handoffLock) Handed(key string) (lease locks.Lease, since time.Time, ok bool) {
 	p, ok := l.places[key]
 	if !ok {
@@ -290,13 +291,13 @@ func (l *handoffLock) Handed(key string) (lease locks.Lease, since time.Time, ok
 	}
 }
 
-// hold returns a lease that began at the given time or later.
+// hold returns a lease that began at the time began or later.
 func (l *handoffLock) hold(p *handoffPlace, fence int64, began time.Time) locks.Lease {
 	delete(l.places, p.key)
 	return locks.Lease{Key: p.key, Token: p.line, Fence: fence - l.fences + 1, Until: locks.Until(began, p.ttl)}
 }
 
-// forget ends a wait. If the line is granted the lock afterwards, the hub releases it.
+// forget ends a wait. If the server grants the lock to this place later, the hub releases that grant.
 func (l *handoffLock) forget(p *handoffPlace) {
 	delete(l.places, p.key)
 	l.hub.forget(p)
@@ -304,7 +305,7 @@ func (l *handoffLock) forget(p *handoffPlace) {
 
 // Release hands the lock to the first in the queue.
 func (l *handoffLock) Release(ctx context.Context, lease locks.Lease) error {
-	if err := l.open(); err != nil { // a worker of a cohort may release without ever having asked the server
+	if err := l.open(); err != nil { // a worker of handoff-cohort may release without an earlier request to the server
 		return err
 	}
 	if p, ok := l.held[lease.Token]; ok {
@@ -314,21 +315,21 @@ func (l *handoffLock) Release(ctx context.Context, lease locks.Lease) error {
 	return l.hub.leave(ctx, lease.Key, lease.Token)
 }
 
-// Wait waits for the message of a grant, but not longer than the holder's lease.
+// Wait waits for the message of a grant, and at most until the holder's lease ends.
 func (l *handoffLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	p, ok := l.places[key]
 	if !ok {
 		return history.Poll, errors.Join(errNoPlace, context.Cause(ctx))
 	}
 	if ctx.Err() == nil {
-		// A little later than the end of the lease, since the server rounds times, and at random, because each request
-		// goes through the queue.
+		// The wait ends a little after the lease, because the server rounds times. The delay is random, so that not
+		// all waiters ask at the same moment.
 		late := 2*time.Millisecond + time.Duration(l.env.Rand.Int64N(int64(10*time.Millisecond)))
 		timer := time.NewTimer(max(time.Until(p.call.Add(min(p.left, queueLasts/2))), 0) + late)
 		defer timer.Stop()
 		select {
 		case g := <-p.granted:
-			p.granted <- g // for the next Acquire to find
+			p.granted <- g // Handed reads it again
 			return history.Signal, nil
 		case <-p.cut:
 			return history.Poll, nil
@@ -347,7 +348,7 @@ func (l *handoffLock) Wait(ctx context.Context, key string) (history.Wake, error
 	return history.Poll, errors.Join(context.Cause(ctx), err)
 }
 
-// Close gives up the lock's places and holds.
+// Close forgets the places and holds. It releases none of them.
 func (l *handoffLock) Close() error {
 	if l.hub == nil {
 		return nil

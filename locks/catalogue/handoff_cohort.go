@@ -31,15 +31,16 @@ var handoffCohort = locks.Spec{
 	},
 }
 
-// cohortHolds is how many holds in a row a process may have by one grant of the server. Each has its own fencing token.
+// cohortHolds is the largest number of holds, in a row, that a process makes of one grant. Each has its own fencing
+// token.
 const cohortHolds = 32
 
-// cohortLock is the lock of one worker. The workers of a process that want the same key share a cohort, and hand the
-// lock to each other without asking the server.
+// cohortLock is the lock of one worker. The workers of a process that want the same key share a cohort. They pass the
+// lock on to each other without asking the server.
 type cohortLock struct {
 	*handoffLock
 	all    *cohorts
-	places map[string]*cohortPlace // key -> place within the process
+	places map[string]*cohortPlace // by key: places within the process
 }
 
 type cohorts struct {
@@ -47,33 +48,33 @@ type cohorts struct {
 	byKey map[string]*cohort
 }
 
-// Close need not stop timers: when they fire, they find that the lease is over and do nothing.
+// Close does not stop the timers of cohorts: when they fire, the lease is over and they do nothing.
 func (*cohorts) Close() error { return nil }
 
 type cohortsKey struct{ client redis.UniversalClient }
 
-// cohort is the group of workers of a process that want the same key. Their leader asks the server or holds the lock.
-// The others wait in a queue within the process.
+// cohort is the group of workers of a process that want the same key. The leader asks the server or holds the lock;
+// the others wait in line.
 type cohort struct {
 	mu     sync.Mutex
 	leader *cohortPlace
-	held   locks.Lease   // the server's grant to the leader; without a token while the leader still asks
-	spare  time.Duration // how much longer the server's lease is than the holder believes
-	passed int           // how often the grant was passed on within the process
+	held   locks.Lease   // the server's grant; without a token while the leader is still asking
+	spare  time.Duration // how much longer the server's lease may last than Until says
+	passed int           // number of times that the grant was passed on
 	line   []*cohortPlace
-	expiry *time.Timer // of the lease
+	expiry *time.Timer // makes the next worker the leader when the lease ends
 }
 
-// cohortPlace is a worker's place in the queue of its process.
+// cohortPlace is a worker's place in the line of its process.
 type cohortPlace struct {
 	cohort *cohort
 	ttl    time.Duration
 	turn   chan handedOn
-	leads  bool // its worker knows that it is the leader
+	leads  bool // the worker knows that it is the leader
 }
 
-// handedOn is what the next in the queue receives: a lease, or a lease without a token. In the second case it becomes
-// the leader and asks the server.
+// handedOn is passed to the next worker in line. With a token, it is a lease. Without one, the worker becomes the
+// leader and must ask the server.
 type handedOn struct {
 	lease locks.Lease
 	since time.Time
@@ -99,8 +100,8 @@ func (l *cohortLock) cohort(key string) (*cohort, error) {
 	return c, nil
 }
 
-// Acquire asks the server if no worker of the process holds the lock or asks for it. Otherwise it takes a place in the
-// queue of the process.
+// Acquire asks the server, if no other worker of the process holds the lock or is asking for it. Otherwise it takes a
+// place in line.
 func (l *cohortLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	if lease, since, ok := l.Handed(key); ok {
 		lease.Spent += time.Since(since)
@@ -126,7 +127,7 @@ func (l *cohortLock) Acquire(ctx context.Context, key string, ttl time.Duration)
 	return lease, err
 }
 
-// enter makes a worker the leader if there is none. It returns whether it is.
+// enter makes the worker the leader if there is none; otherwise the worker joins the line and enter returns false.
 func (c *cohort) enter(p *cohortPlace) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,7 +150,7 @@ func (l *cohortLock) begin(p *cohortPlace, lease locks.Lease) {
 	c.expire()
 }
 
-// expire makes the next worker the leader when the lease has ended, even if the holder has not released.
+// expire starts a timer that makes the next worker the leader when the lease ends, even without a release.
 func (c *cohort) expire() {
 	if c.expiry != nil {
 		c.expiry.Stop()
@@ -164,7 +165,7 @@ func (c *cohort) expire() {
 	})
 }
 
-// next makes the first in the queue the leader.
+// next makes the first worker in line the leader.
 func (c *cohort) next() {
 	c.leader, c.held = nil, locks.Lease{}
 	if len(c.line) > 0 {
@@ -173,14 +174,12 @@ func (c *cohort) next() {
 	}
 }
 
-// grantOf returns the token that the server knows for a hold. A hold that was passed on within the process has that
-// token with a number appended.
+// grantOf returns the server's token for a hold. A hold that was passed on has this token and an appended number.
 func grantOf(token string) string {
 	of, _, _ := strings.Cut(token, "#")
 	return of
 }
 
-// Handed returns a lease that was passed on within the process, or a grant of the server.
 func (l *cohortLock) Handed(key string) (lease locks.Lease, since time.Time, ok bool) {
 	p, ok := l.places[key]
 	if !ok {
@@ -203,7 +202,6 @@ func (l *cohortLock) Handed(key string) (lease locks.Lease, since time.Time, ok 
 	}
 }
 
-// Extend extends the lease of the server's grant.
 func (l *cohortLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	c, err := l.cohort(lease.Key)
 	if err != nil {
@@ -228,12 +226,12 @@ func (l *cohortLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Dur
 	return lease, err
 }
 
-// another tells whether another worker of the process now holds the lock by the same grant.
+// another tells whether another worker of the process now has the lock by the same grant.
 func (c *cohort) another(token string) bool {
 	return c.held.Token != token && grantOf(c.held.Token) == grantOf(token)
 }
 
-// Release hands the lock to the next in the queue of the process, or to the first in the queue on the server.
+// Release passes the lock to the next worker in line, or releases it on the server.
 func (l *cohortLock) Release(ctx context.Context, lease locks.Lease) error {
 	c, err := l.cohort(lease.Key)
 	if err != nil {
@@ -247,7 +245,7 @@ func (l *cohortLock) Release(ctx context.Context, lease locks.Lease) error {
 	}
 	over := c.another(lease.Token)
 	if mine {
-		c.held.Token = "" // without a token, the grant is not passed on again
+		c.held.Token = "" // without a token the grant is not passed on again
 		c.expiry.Stop()
 	}
 	c.mu.Unlock()
@@ -264,8 +262,8 @@ func (l *cohortLock) Release(ctx context.Context, lease locks.Lease) error {
 	return err
 }
 
-// pass hands the grant to the next in the queue of the process. The rest of the lease must be long enough for its
-// visit, and not longer than it asked for.
+// pass gives the grant to the next worker in line, and returns whether it did. The rest of the lease must be at least
+// half of the lease that the worker wants; even with spare it must not be longer than that lease.
 func (c *cohort) pass() bool {
 	if len(c.line) == 0 || c.passed+1 == cohortHolds {
 		return false
@@ -285,7 +283,7 @@ func (c *cohort) pass() bool {
 	return true
 }
 
-// Wait waits in the queue of the process or, if the worker is the leader, on the server.
+// Wait waits in line or, if the worker is the leader, on the server.
 func (l *cohortLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	p, ok := l.places[key]
 	switch {
@@ -294,7 +292,7 @@ func (l *cohortLock) Wait(ctx context.Context, key string) (history.Wake, error)
 	case !p.leads && ctx.Err() == nil:
 		select {
 		case h := <-p.turn:
-			p.turn <- h // for Handed
+			p.turn <- h // Handed reads it again
 			return history.Signal, nil
 		case <-ctx.Done():
 		}
@@ -315,8 +313,8 @@ func (l *cohortLock) Wait(ctx context.Context, key string) (history.Wake, error)
 	return history.Poll, err
 }
 
-// leave gives up a place in the queue. If the worker was the leader, the next one is. It returns a lease if one was
-// passed to it meanwhile.
+// leave gives up a worker's place. If the worker was the leader without a grant, the next one becomes the leader. If
+// a lease was passed to the worker just now, leave returns that lease.
 func (l *cohortLock) leave(key string, p *cohortPlace) (lease locks.Lease) {
 	delete(l.places, key)
 	c := p.cohort
@@ -337,7 +335,7 @@ func (l *cohortLock) leave(key string, p *cohortPlace) (lease locks.Lease) {
 	return lease
 }
 
-// Close gives up the places of a worker. If it holds the lock, the next worker gets it when the lease ends.
+// Close gives up the worker's places. If the worker holds the lock, the next worker gets it when the lease ends.
 func (l *cohortLock) Close() error {
 	for key, p := range l.places {
 		l.leave(key, p)

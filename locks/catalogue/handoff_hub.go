@@ -18,23 +18,22 @@ import (
 	"hammerlock/topologies"
 )
 
-// handoffHub receives the messages of grants for all waiters of a process. It has one subscribed connection or, in a
-// cluster, one for each lock, since a script can publish only on its own node.
+// handoffHub receives the messages of grants for all waiters of a process. It has one subscribed connection. In a
+// cluster it has one for each lock, because a script can publish only on its own node.
 type handoffHub struct {
 	client    redis.UniversalClient
 	scripts   handoffScripts
 	subscribe func(p *redis.PubSub, ctx context.Context, channels ...string) error
 	fences    int64
-	name      string // name of the process in its channels' names
+	name      string // name of the process, in the names of its channels
 	clustered bool
 	running   sync.WaitGroup
 
 	mu      sync.Mutex
-	wires   map[string]*handoffWire  // connections; by lock in a cluster, otherwise only one
+	wires   map[string]*handoffWire  // connections, in a cluster by lock; otherwise the only key is ""
 	waiting map[string]*handoffPlace // by line
 }
 
-// handoffHubKey identifies the hub of a process.
 type handoffHubKey struct {
 	client redis.UniversalClient
 	fences int64
@@ -60,10 +59,10 @@ type handoffWire struct {
 	mu     sync.Mutex
 	cut    chan struct{} // closed, and replaced, when messages may have been lost
 	closed bool
-	came   int // messages and confirmations
+	came   int // number of messages and confirmations
 }
 
-// wire returns the connection for a lock if its subscription is confirmed; otherwise nil.
+// wire returns the connection for a lock, or nil if its subscription is not confirmed.
 func (h *handoffHub) wire(key string) *handoffWire {
 	h.mu.Lock()
 	w := h.wires[h.home(key)]
@@ -85,18 +84,18 @@ func (h *handoffHub) home(key string) string {
 	return ""
 }
 
-// handoffTimeout limits the time until a subscription is confirmed, and the time for releasing a grant that no worker
-// waits for.
+// handoffTimeout limits the wait for the confirmation of a subscription, and the release of a grant that no worker
+// wants.
 const handoffTimeout = time.Second
 
-// listen subscribes and waits for the confirmation. Without that, the server would assume that the process has died.
+// listen subscribes and waits for the confirmation. Before it, the server would take the process for dead.
 func (h *handoffHub) listen(ctx context.Context, key string) (*handoffWire, error) {
 	h.mu.Lock()
 	w, ok := h.wires[h.home(key)]
 	if !ok {
 		w = &handoffWire{home: h.home(key), channel: h.name, ready: make(chan struct{}), cut: make(chan struct{})}
 		if h.clustered {
-			w.channel = sibling(h.name, key) // a channel in the slot of the lock
+			w.channel = sibling(h.name, key) // in the cluster slot of the lock
 		}
 		h.wires[w.home] = w
 		life := context.WithoutCancel(ctx)
@@ -118,7 +117,7 @@ func (h *handoffHub) listen(ctx context.Context, key string) (*handoffWire, erro
 
 // hear receives messages until the connection is closed.
 func (h *handoffHub) hear(ctx context.Context, w *handoffWire) {
-	_ = h.subscribe(w.pubsub, ctx, w.channel) // the error is ignored: the library tries again
+	_ = h.subscribe(w.pubsub, ctx, w.channel) // an error does not matter: the library tries again
 	for m := range w.pubsub.ChannelWithSubscriptions() {
 		w.mu.Lock()
 		w.came++
@@ -136,8 +135,8 @@ func (h *handoffHub) hear(ctx context.Context, w *handoffWire) {
 	}
 }
 
-// confirm notes that the server has confirmed the subscription. A second time means that the library has subscribed
-// again after a lost connection, so messages in between were lost.
+// confirm notes that the server has confirmed the subscription. A second confirmation means that the library has
+// reconnected, so messages may have been lost.
 func (w *handoffWire) confirm() {
 	select {
 	case <-w.ready:
@@ -152,14 +151,14 @@ func (w *handoffWire) confirm() {
 	}
 }
 
-// now returns a channel that is closed if messages may be lost from now on.
+// now returns a channel that is closed when messages may have been lost after this call.
 func (w *handoffWire) now() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.cut
 }
 
-// heard is the number of messages that have arrived so far.
+// heard returns the number of messages that have arrived.
 func (w *handoffWire) heard() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,7 +171,7 @@ func (w *handoffWire) isClosed() bool {
 	return w.closed
 }
 
-// drop closes a connection whose subscription the server has lost. The next waiter opens another.
+// drop closes a connection whose subscription the server has lost. The next waiter opens another one.
 func (h *handoffHub) drop(w *handoffWire) {
 	h.mu.Lock()
 	if h.wires[w.home] == w {
@@ -184,7 +183,7 @@ func (h *handoffHub) drop(w *handoffWire) {
 	if !w.closed {
 		w.closed = true
 		close(w.cut)
-		_ = w.pubsub.Close() // the error is ignored: no client listens any more
+		_ = w.pubsub.Close() // nobody needs the connection
 	}
 }
 
@@ -201,12 +200,12 @@ func (h *handoffHub) forget(p *handoffPlace) {
 	h.mu.Unlock()
 }
 
-// deliver passes a grant to the worker that waits for it. If there is none (its visit was cancelled, or it has died),
-// the lock is released at once.
+// deliver passes a grant to the worker that waits for it. If there is none, because its visit was cancelled or it
+// died, deliver releases the lock.
 func (h *handoffHub) deliver(ctx context.Context, message string) {
 	key, line, g, ok := readGrant(message)
 	if !ok {
-		return // the message is no grant; others are not sent on this channel
+		return // not the message of a grant
 	}
 	h.mu.Lock()
 	p, ok := h.waiting[line]
@@ -219,11 +218,11 @@ func (h *handoffHub) deliver(ctx context.Context, message string) {
 	h.running.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, handoffTimeout)
 		defer cancel()
-		_ = h.leave(ctx, key, line) // the error is ignored: the lock is free when the lease ends
+		_ = h.leave(ctx, key, line) // an error does not matter: the lock is free when the lease ends
 	})
 }
 
-// readGrant parses the message of a grant: fence|clock|length of the key|key and line.
+// readGrant parses "fence|clock in µs|length of the key|key and line".
 func readGrant(message string) (key, line string, g handoffGrant, ok bool) {
 	f := strings.SplitN(message, "|", 4)
 	if len(f) < 4 {
@@ -238,12 +237,12 @@ func readGrant(message string) (key, line string, g handoffGrant, ok bool) {
 	return f[3][:n], f[3][n:], handoffGrant{fence, time.Duration(clock) * time.Microsecond}, true
 }
 
-// leave releases a lock, or leaves its queue. ErrLost means that the line did not hold the lock.
+// leave releases a lock or leaves its queue. ErrLost means that the line did not hold the lock.
 func (h *handoffHub) leave(ctx context.Context, key, line string) error {
 	return owned(h.scripts.leave.Run(ctx, h.client, handoffKeys(key), line, h.fences).Int64())
 }
 
-// Close closes the connections. The servers notice that no client listens any more.
+// Close closes the connections.
 func (h *handoffHub) Close() error {
 	h.mu.Lock()
 	wires := slices.Collect(maps.Values(h.wires))

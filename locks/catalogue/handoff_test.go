@@ -17,7 +17,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// queueUpFor takes a place in the queue of a lock that somebody else has.
+// queueUpFor takes a place in the queue of a lock that another worker holds.
 func queueUpFor(t *testing.T, l locks.Lock, ttl time.Duration) {
 	t.Helper()
 	live.Wait(t, "a place in the queue", func() bool {
@@ -37,7 +37,7 @@ func handed(t *testing.T, l locks.Lock, ttl time.Duration) locks.Lease {
 	return held
 }
 
-// handedAfter also says how many ends of leases that took.
+// handedAfter also returns how many ends of leases the wait took.
 func handedAfter(t *testing.T, l locks.Lock, ttl time.Duration) (held locks.Lease, ends int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), live.Deadline)
@@ -62,7 +62,7 @@ func handedAfter(t *testing.T, l locks.Lock, ttl time.Duration) (held locks.Leas
 	}
 }
 
-// TestAHandoffIsTwoTrips counts the trips of a visit that has to wait: into the queue, and the release. The
+// TestAHandoffIsTwoTrips counts the round trips of a visit that must wait: joining the queue, and the release. The
 // subscription is made once.
 func TestAHandoffIsTwoTrips(t *testing.T) {
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestAHandoffIsTwoTrips(t *testing.T) {
 			held := grant(t, a, "k", long)
 			var before int64
 			const visits = 5
-			for n := range 2 + visits { // first both subscribe
+			for n := range 2 + visits { // in the first rounds both subscribe
 				if n == 2 {
 					before = traffic.RoundTrips()
 				}
@@ -98,8 +98,8 @@ func TestAHandoffIsTwoTrips(t *testing.T) {
 	}
 }
 
-// leasesToEnd is how many leases the next in line may have to wait for: that of the first in line, and the holder's own
-// if the machine was so slow that it was over before the release.
+// leasesToEnd returns the number of leases for which the next in line may have to wait: that of the first in line,
+// and that of the holder if it ended before the release.
 func leasesToEnd(t *testing.T, held locks.Lease, released error) int {
 	t.Helper()
 	switch {
@@ -111,8 +111,8 @@ func leasesToEnd(t *testing.T, held locks.Lease, released error) int {
 	return 2
 }
 
-// TestAHandoffOutlivesWhoDies: a crash of the holder, of the first in line, of its whole process, or of its
-// subscription costs the others a lease at most.
+// TestAHandoffOutlivesWhoDies: a crash of the holder, of the first in line, of its process, or of its subscription
+// costs the others at most one lease.
 func TestAHandoffOutlivesWhoDies(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(t *testing.T, home *stage, holder locks.Lock, held locks.Lease, first func() error) error{
@@ -145,7 +145,7 @@ func TestAHandoffOutlivesWhoDies(t *testing.T) {
 						first, err := s.Open(e)
 						must(t, err)
 						if company == "in a process that lives" {
-							other := open(t, s, e) // it shares what the process shares
+							other := open(t, s, e) // it shares the values of the process
 							must(t, other.Release(t.Context(), grant(t, other, "other", long)))
 						}
 						next := open(t, s, home.env())
@@ -161,7 +161,7 @@ func TestAHandoffOutlivesWhoDies(t *testing.T) {
 						}
 						want := leasesToEnd(t, held, dies(t, home, holder, held, first.Close))
 						if name == "first in line" {
-							want++ // it wakes at the end of the holder's lease, too: it does not hear who got the lock
+							want++ // it also wakes at the end of the holder's lease, because it does not learn who got the lock
 						}
 						if _, ends := handedAfter(t, next, long); ends > want && !home.slow(home.renewed/4) {
 							t.Errorf("the next one waited for the end of %d leases", ends)
@@ -173,8 +173,7 @@ func TestAHandoffOutlivesWhoDies(t *testing.T) {
 	}
 }
 
-// TestAHandoffTokenOfUnknownFateIsNotUsedAgain lets a call to a server that hangs time out, and looks at what stands in
-// the queue.
+// TestAHandoffTokenOfUnknownFateIsNotUsedAgain lets a call to a hung server time out, and looks at the queue.
 func TestAHandoffTokenOfUnknownFateIsNotUsedAgain(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")
@@ -202,7 +201,8 @@ func TestAHandoffTokenOfUnknownFateIsNotUsedAgain(t *testing.T) {
 	must(t, b.Release(t.Context(), handed(t, b, long)))
 }
 
-// TestALateGrantIsGivenBack publishes a grant that nobody waits for, as when a visit was called off in the same moment.
+// TestALateGrantIsGivenBack publishes a grant for which no worker waits, as after a visit that was cancelled in the
+// same moment.
 func TestALateGrantIsGivenBack(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")
@@ -211,13 +211,13 @@ func TestALateGrantIsGivenBack(t *testing.T) {
 	held := grant(t, a, "k", long)
 	queueUpFor(t, b, long)
 	queueUpFor(t, c, long)
-	must(t, b.Close()) // it dies; its line stands in the queue, and its process listens
+	must(t, b.Close()) // it dies; its line stays in the queue, and its process listens
 	must(t, a.Release(t.Context(), held))
 	must(t, c.Release(t.Context(), handed(t, c, long)))
 }
 
-// TestAGrantAfterASlowAnswerIsAskedFor: the grant came a millisecond after the place in the queue. When that was taken
-// is known as well as its answer was quick.
+// TestAGrantAfterASlowAnswerIsAskedFor: the grant came a millisecond after the place in the queue. The beginning of
+// the lease is known only as exactly as the reply about the place was quick.
 func TestAGrantAfterASlowAnswerIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for took, want := range map[time.Duration]bool{2 * time.Millisecond: true, 20 * time.Millisecond: false} {
@@ -235,7 +235,7 @@ func TestAGrantAfterASlowAnswerIsAskedFor(t *testing.T) {
 	})
 }
 
-// TestAClockFenceOutlivesWhatAFailoverLoses removes the counter, as a replica does that had not heard of it.
+// TestAClockFenceOutlivesWhatAFailoverLoses removes the counter, as if a replica without it had taken over.
 func TestAClockFenceOutlivesWhatAFailoverLoses(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")
@@ -253,7 +253,7 @@ func TestAClockFenceOutlivesWhatAFailoverLoses(t *testing.T) {
 			t.Errorf("%s draws %v", s.Name, fences)
 		}
 	}
-	// A server whose clock is behind counts on.
+	// A server whose clock is behind goes on counting.
 	ahead := time.Now().Add(time.Hour).UnixMicro()
 	must(t, home.sites[0].Set(t.Context(), fenceKey("k"), ahead, 0).Err())
 	if held := grant(t, open(t, fencedClock, home.env()), "k", long); held.Fence != ahead+1 {
@@ -261,8 +261,8 @@ func TestAClockFenceOutlivesWhatAFailoverLoses(t *testing.T) {
 	}
 }
 
-// TestACohortHandsOverInsideTheProcess lets two workers of a process pass the lock to each other, while another process
-// waits.
+// TestACohortHandsOverInsideTheProcess lets two workers of a process pass the lock to each other while another
+// process waits.
 func TestACohortHandsOverInsideTheProcess(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")
@@ -320,7 +320,7 @@ func TestACohortKnowsThatAGrantMayBeginLate(t *testing.T) {
 	must(t, b.Release(t.Context(), next))
 }
 
-// TestACohortDoesNotWaitForItsDead: a worker dies with the lock, and its process lives.
+// TestACohortDoesNotWaitForItsDead: a worker dies with the lock, and its process goes on.
 func TestACohortDoesNotWaitForItsDead(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")

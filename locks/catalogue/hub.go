@@ -11,8 +11,8 @@ import (
 	"hammerlock/locks"
 )
 
-// hub is a process's connection for messages that wake waiters. Each message wakes one of the waiters on its channel,
-// as in Redisson: further waiters of the process would only compete with it.
+// hub is a process's connection for the messages that wake waiters. Each message wakes one waiter on its channel, as
+// in Redisson: others would only compete with it.
 type hub struct {
 	pubsub *redis.PubSub
 	done   chan struct{}
@@ -24,7 +24,7 @@ type hub struct {
 type channel struct {
 	waiters   int
 	confirmed chan struct{} // closed when the server has confirmed the subscription
-	permit    chan struct{} // a message that has not woken a waiter yet
+	permit    chan struct{} // has an element after a message that no waiter has received
 }
 
 func openHub(ctx context.Context, c redis.UniversalClient) *hub {
@@ -50,7 +50,7 @@ func (h *hub) handle(message any) {
 		}
 		select {
 		case <-c.confirmed:
-			c.wake() // wake the waiters after a reconnection, because messages may have been lost in between
+			c.wake() // after a reconnection, because messages may have been lost
 		default:
 			close(c.confirmed)
 		}
@@ -89,18 +89,17 @@ func (h *hub) part(ctx context.Context, name string, c *channel) {
 	defer h.mu.Unlock()
 	if c.waiters--; c.waiters == 0 && h.channels[name] == c {
 		delete(h.channels, name)
-		_ = h.pubsub.Unsubscribe(ctx, name) // the error is ignored: further messages are ignored as well
+		_ = h.pubsub.Unsubscribe(ctx, name) // an error does not matter: further messages have no effect
 	}
 }
 
-// Close ends the subscription.
 func (h *hub) Close() error {
 	err := h.pubsub.Close()
 	<-h.done
 	return err
 }
 
-// hubKey identifies a hub by the client that it belongs to.
+// hubKey identifies the hub of a client.
 type hubKey struct{ client redis.UniversalClient }
 
 // waiting is embedded in locks whose waiters are woken by messages.
@@ -136,8 +135,8 @@ func (w *waiting) wait(ctx context.Context, name string,
 	return w.sleep(ctx, c, look)
 }
 
-// sleep waits for a message, but not longer than the function look returns, the rest of the holder's lease. As with
-// PTTL, -2 means that the lock is free now, and -1 that it never expires.
+// sleep waits for a message. It also returns after the time that the function look returns, which is the rest of the
+// holder's lease. As in PTTL, -2 means that the lock is free and -1 that its lease does not end.
 func (w *waiting) sleep(ctx context.Context, c *channel,
 	look func(context.Context) (time.Duration, history.Wake, error)) (history.Wake, error) {
 	left, wake, err := look(ctx)
@@ -149,8 +148,8 @@ func (w *waiting) sleep(ctx context.Context, c *channel,
 	}
 	var over <-chan time.Time
 	if left >= 0 {
-		// A server keeps a key until the end of its last millisecond. With a shorter pause the waiter would ask again
-		// too early.
+		// A server keeps a key until the end of its last millisecond. After a shorter pause the waiter would ask too
+		// early.
 		timer := time.NewTimer(max(left, time.Millisecond))
 		defer timer.Stop()
 		over = timer.C
@@ -165,7 +164,7 @@ func (w *waiting) sleep(ctx context.Context, c *channel,
 	}
 }
 
-// gone is PTTL's reply for a missing key.
+// gone is the reply of PTTL for a missing key.
 const gone = time.Duration(-2)
 
 func (w *waiting) close() error {

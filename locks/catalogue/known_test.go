@@ -7,7 +7,7 @@ import (
 	"hammerlock/locks/known"
 )
 
-// The tests of this package take every lock that the commands know.
+// The tests of this package use every lock of the commands.
 var taken = catalogue.Take(known.Locks)
 
 func TestKnownLocksAreFoundByTheirNames(t *testing.T) {

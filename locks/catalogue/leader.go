@@ -25,14 +25,14 @@ var leader = locks.Spec{
 	},
 }
 
-// election is a leader election in the form in which libraries offer it.
+// election is a leader election with the callbacks that libraries offer.
 type election struct {
 	lease   *renewing
 	elected func(locks.Lease)
 	deposed func()
 }
 
-// campaign tries once to become the leader. A leader stays one until it resigns or loses the lease.
+// campaign tries once to become the leader. The leader remains until it resigns or loses the lease.
 func (e *election) campaign(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, err := e.lease.Acquire(ctx, key, ttl)
 	if err != nil {
@@ -51,7 +51,7 @@ func (e *election) campaign(ctx context.Context, key string, ttl time.Duration) 
 	return lease, nil
 }
 
-// leaderLock uses an election as a lock: becoming the leader is a grant, losing the lease is a loss, resigning is a
+// leaderLock uses an election as a lock. To be elected is a grant, to lose the lease is a loss, and to resign is a
 // release.
 type leaderLock struct{ *renewing }
 
@@ -99,7 +99,7 @@ var leaderForGood = locks.Spec{
 	},
 }
 
-// endlessLock is wrong: it does not tell its holder when the lease ends.
+// endlessLock is broken: its holder does not know when the lease ends.
 type endlessLock struct{ leaseLock }
 
 func (l *endlessLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {

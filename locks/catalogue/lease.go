@@ -52,7 +52,7 @@ func (l *leaseLock) Release(ctx context.Context, lease locks.Lease) error {
 
 func (l *leaseLock) Close() error { return nil }
 
-// setNX sets the key to the token if the key does not exist. With ttl 0 it never expires.
+// setNX sets the key to the token if the key does not exist. With ttl 0 the key never expires.
 func setNX(ctx context.Context, c sender, key, token string, ttl time.Duration) error {
 	args := []any{"set", key, token, "nx", "px", max(ttl.Milliseconds(), 1)}
 	if ttl == 0 {
@@ -65,14 +65,14 @@ func setNX(ctx context.Context, c sender, key, token string, ttl time.Duration) 
 	return err
 }
 
-// sender can send commands: a client or one connection. The commands in this file are built here with few allocations,
-// since every visit sends them: the library's own functions take 1.5 to 2 times as long (BenchmarkCommand).
+// sender sends commands: it is a client or one connection. Every visit sends the commands of this file, so they are
+// built with few allocations; the library's own functions take 1.5 to 2 times as long (BenchmarkCommand).
 type sender interface {
 	redis.Scripter
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// ownedScript does something with a key if its value is the token, the first argument. Otherwise it answers 0.
+// ownedScript changes a key if its value is the token, the first argument. Otherwise it returns 0.
 type ownedScript struct {
 	*redis.Script
 	digest any
@@ -90,8 +90,8 @@ var (
 		`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 0`)
 )
 
-// run sends EVALSHA with the script's digest, or its text if the server does not know it. Evalsha is: EVALSHA digest 1
-// key token ...
+// run sends the command evalsha: EVALSHA digest 1 key token ... If the server does not know the digest, run sends the
+// script's text.
 func (s ownedScript) run(ctx context.Context, c sender, evalsha []any) error {
 	cmd := redis.NewCmd(ctx, evalsha...)
 	if err := c.Process(ctx, cmd); redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -100,19 +100,17 @@ func (s ownedScript) run(ctx context.Context, c sender, evalsha []any) error {
 	return owned(cmd.Int64())
 }
 
-// deleteOwned deletes the key if its value is the token.
 func deleteOwned(ctx context.Context, c sender, key, token string) error {
 	s := compareAndDelete
 	return s.run(ctx, c, []any{"evalsha", s.digest, 1, key, token})
 }
 
-// extendOwned sets the TTL of the key if its value is the token.
 func extendOwned(ctx context.Context, c sender, key, token string, ttl time.Duration) error {
 	s := compareAndExpire
 	return s.run(ctx, c, []any{"evalsha", s.digest, 1, key, token, ttl.Milliseconds()})
 }
 
-// owned returns an error if a script has answered 0: the key was not the caller's.
+// owned returns ErrLost if a script has returned 0: the key did not have the caller's token.
 func owned(n int64, err error) error {
 	if err == nil && n == 0 {
 		return locks.ErrLost
@@ -120,7 +118,7 @@ func owned(n int64, err error) error {
 	return err
 }
 
-// granted returns an error if a script has answered 0: another worker holds the lock.
+// granted returns ErrBusy if a script has returned 0: another worker holds the lock.
 func granted(n int64, err error) error {
 	if err == nil && n == 0 {
 		return locks.ErrBusy

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// silent answers commands itself, with a one where a number is asked for.
+// silent answers every command itself, with 1 where a number is expected.
 type silent struct{}
 
 func (silent) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -42,7 +42,7 @@ func (h heard) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// TestSetNXRoundsNoLifetimeToNothing: a server refuses a lifetime of zero, and none at all is for good.
+// TestSetNXRoundsNoLifetimeToNothing: a server refuses a TTL of 0, and a key without a TTL never expires.
 func TestSetNXRoundsNoLifetimeToNothing(t *testing.T) {
 	t.Parallel()
 	c := redis.NewClient(&redis.Options{})
@@ -59,8 +59,8 @@ func TestSetNXRoundsNoLifetimeToNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkCommand is what making a command costs a worker, without sending it: as the lease does it, and by the
-// library's own functions for it.
+// BenchmarkCommand measures the making of a command without sending it: by the lease's code, and by the library's own
+// functions.
 func BenchmarkCommand(b *testing.B) {
 	var c redis.UniversalClient = redis.NewClient(&redis.Options{})
 	defer func() { _ = c.Close() }()

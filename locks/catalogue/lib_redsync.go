@@ -56,7 +56,7 @@ func (l *redsyncLock) Acquire(ctx context.Context, key string, ttl time.Duration
 	return lease, nil
 }
 
-// Extend ignores ttl and uses the expiry with which the mutex was made, because the library supports no other.
+// Extend uses ttl as the new expiry of the mutex: the library takes no argument for it.
 func (l *redsyncLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	m, ok := l.held[lease.Token]
 	if !ok {
@@ -84,7 +84,7 @@ func (l *redsyncLock) Release(ctx context.Context, lease locks.Lease) error {
 	return l.classify(err, locks.ErrLost)
 }
 
-// Wait waits as long as the library does between two tries of its Lock.
+// Wait pauses as long as the library's Lock does between two tries.
 func (l *redsyncLock) Wait(ctx context.Context, _ string) (history.Wake, error) {
 	const least, most = 50, 250
 	return history.Poll, pause(ctx, time.Duration(least+l.rand.IntN(most-least))*time.Millisecond)
@@ -92,9 +92,9 @@ func (l *redsyncLock) Wait(ctx context.Context, _ string) (history.Wake, error) 
 
 func (l *redsyncLock) Close() error { return nil }
 
-// classify finds out what an error of the library leaves certain. The error no means that a majority of sites refused.
-// A try has also certainly failed if a majority of the sites did not grant it or could not be reached; then it is
-// unknown whether another worker holds the lock, and a site may have granted it.
+// classify decides which outcome an error of the library proves. If a majority of sites refused, it returns the error
+// no. A try has also failed if a majority of sites refused or were unreachable; then another worker may hold the
+// lock, and a site may have granted it.
 func (l *redsyncLock) classify(err, no error) error {
 	if _, ok := errors.AsType[*redsync.ErrTaken](err); ok {
 		return fmt.Errorf("%w: %w", no, err)
@@ -114,7 +114,7 @@ func (l *redsyncLock) classify(err, no error) error {
 	switch {
 	case said >= majority:
 		return fmt.Errorf("%d of %d sites: %w", said, l.sites, no)
-	case failed >= majority: // some of these sites may not have refused
+	case failed >= majority: // these sites failed without an effect, and may not have refused
 		return err
 	case said+failed >= majority:
 		return fmt.Errorf("%d of %d sites did not grant: %w", said+failed, l.sites, locks.ErrQuorum)
@@ -122,7 +122,7 @@ func (l *redsyncLock) classify(err, no error) error {
 	return fmt.Errorf("%d of %d sites said no: %w", said, l.sites, locks.AfterGrant(err))
 }
 
-// split returns the errors that were joined in one.
+// split returns the errors that err joins.
 func split(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {

@@ -14,13 +14,13 @@ func isRueidislock(s locks.Spec) bool {
 	return strings.HasPrefix(s.Name, "rueidislock")
 }
 
-// rueidislockSpec is what package known calls rueidislock.
+// rueidislockSpec returns the lock that package known calls rueidislock.
 func rueidislockSpec() locks.Spec {
 	return every[slices.IndexFunc(every, isRueidislock)]
 }
 
-// TestRueidislockRecordsNoExtensionOfWhatItDoesNotHold lets a worker wait in vain while the lock changes hands, so that
-// the library tries often, and then hold the lock for some renewals.
+// TestRueidislockRecordsNoExtensionOfWhatItDoesNotHold lets a worker wait in vain while the lock changes hands, so
+// that the library tries often. Then the worker holds the lock for some renewals.
 func TestRueidislockRecordsNoExtensionOfWhatItDoesNotHold(t *testing.T) {
 	played(t, newBench(t, "single"), "k", func(home *stage, key string) {
 		home.watch(t, home.sites[0])
@@ -30,7 +30,7 @@ func TestRueidislockRecordsNoExtensionOfWhatItDoesNotHold(t *testing.T) {
 		a, err := rueidislockSpec().Open(e)
 		must(t, err)
 		defer func() { must(t, a.Close()) }()
-		_ = a.Release(t.Context(), grant(t, a, key, home.renewed)) // it knows the lease
+		_ = a.Release(t.Context(), grant(t, a, key, home.renewed)) // it has learned the TTL
 		for range 3 {
 			held := grant(t, b, key, home.renewed)
 			if granted := wakes(t, a, key, home.renewed/2); granted && !home.slow(home.renewed/5) {

@@ -19,7 +19,7 @@ import (
 func TestRedsyncTellsWhatIsCertain(t *testing.T) {
 	t.Parallel()
 	played(t, nil, "k", func(home *stage, key string) {
-		home.bench = newBench(t, "redlock") // its servers are killed
+		home.bench = newBench(t, "redlock") // the test kills its servers
 		a, b := home.pair(t, libRedsync)
 		for down := range 5 {
 			held, err := a.Acquire(t.Context(), key, long)
@@ -50,7 +50,7 @@ func TestRedsyncErrors(t *testing.T) {
 	cases := map[string]struct {
 		err     error
 		sites   int
-		outcome history.Outcome // of a try for the lock
+		outcome history.Outcome // outcome of a try for the lock
 		reason  history.Reason
 	}{
 		"a majority has it": {&redsync.ErrTaken{Nodes: []int{0, 1, 2}}, 5, history.Failed, history.Busy},
@@ -102,7 +102,7 @@ func TestRedsyncWaitsAsItsOwnLockDoes(t *testing.T) {
 	})
 }
 
-// TestLibrariesLeaveNothingWhenAVisitIsCalledOff calls off a visit and looks that nothing is left behind.
+// TestLibrariesLeaveNothingWhenAVisitIsCalledOff cancels a visit and checks that no key is left.
 func TestLibrariesLeaveNothingWhenAVisitIsCalledOff(t *testing.T) {
 	t.Parallel()
 	home := homes(t)

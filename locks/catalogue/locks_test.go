@@ -19,28 +19,28 @@ import (
 	"hammerlock/topologies"
 )
 
-// every is what the tests of all locks take. The catalogue of the commands has more than this package: known_test.go
-// gives it.
+// every lists the locks of the tests. The commands' catalogue has more locks than this package; known_test.go sets
+// it.
 var every = All
 
-// Take makes the tests take a catalogue.
+// Take makes the tests use a catalogue.
 func Take(all []locks.Spec) []locks.Spec {
 	every = all
 	return all
 }
 
-// TestMain lets twice as many tests run side by side as elsewhere: most of them wait for a lease to end.
+// TestMain lets twice as many tests run in parallel as usual, because most of them wait for a lease to end.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	parallel := flag.Lookup("test.parallel").Value
 	if n, err := strconv.Atoi(parallel.String()); err != nil || parallel.Set(strconv.Itoa(2*n)) != nil {
 		panic("no -test.parallel")
 	}
-	// sleeps for 5 s, also after Close
+	// it sleeps for 5 s, also after Close
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
 }
 
-// deployment brings a topology up for a test, with a client for each site.
+// deployment starts a topology for a test, with a client for each site.
 func deployment(t *testing.T, name string) (*topologies.Topology, []redis.UniversalClient) {
 	t.Helper()
 	top := testbed.Up(t, name, topologies.Options{})
@@ -58,7 +58,7 @@ func deployment(t *testing.T, name string) (*topologies.Topology, []redis.Univer
 	return top, clients
 }
 
-// bench is a deployment that tests of several locks share, each with a key of its own.
+// bench is a deployment that the tests of several locks share; each lock has its own key.
 type bench struct {
 	top   *topologies.Topology
 	sites []redis.UniversalClient
@@ -69,7 +69,7 @@ func newBench(t *testing.T, topology string) *bench {
 	return &bench{top, sites}
 }
 
-// env is what a run gives its locks: places are what worker processes are told of the sites.
+// env returns the environment that a run gives its locks.
 func (b *bench) env() locks.Env {
 	e := locks.Env{Sites: b.sites, Process: &locks.Process{}, Rand: newRand(), Server: b.top.Options.Server}
 	for _, s := range b.top.Sites {
@@ -80,7 +80,6 @@ func (b *bench) env() locks.Env {
 
 func newRand() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }
 
-// open opens the lock for a worker.
 func open(t *testing.T, s locks.Spec, e locks.Env) locks.Lock {
 	t.Helper()
 	l, err := s.Open(e)
@@ -95,14 +94,13 @@ func open(t *testing.T, s locks.Spec, e locks.Env) locks.Lock {
 	return l
 }
 
-// pair opens the lock for two workers of one process.
 func (b *bench) pair(t *testing.T, s locks.Spec) (locks.Lock, locks.Lock) {
 	t.Helper()
 	e := b.env()
 	return open(t, s, e), open(t, s, e)
 }
 
-// homes are the topologies that the locks are at home on.
+// homes returns a function that finds the bench for a lock.
 func homes(t *testing.T) func(locks.Spec) *bench {
 	t.Helper()
 	single, many := newBench(t, "single"), newBench(t, "redlock")
@@ -121,10 +119,9 @@ func homeName(s locks.Spec) string {
 	return "single"
 }
 
-// runs tells whether this machine's server has what the lock needs.
+// runs tells whether this machine's server has the commands that the lock needs.
 func (b *bench) runs(s locks.Spec) bool { return s.Runs(b.top.Options.Server) == nil }
 
-// must fails the test if there is an error.
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -132,15 +129,14 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// grant acquires the lock.
 func grant(t *testing.T, l locks.Lock, key string, ttl time.Duration) locks.Lease {
 	t.Helper()
 	held, _ := grantCalled(t, l, key, ttl)
 	return held
 }
 
-// grantCalled is a grant, and when it was called. Once a try was not answered in time, it is asked for until it comes:
-// what that try left may refuse the next ones.
+// grantCalled acquires the lock and returns the time of the call. If a try gets no reply in time, it tries until one
+// succeeds: keys that a try has left may refuse the next tries.
 func grantCalled(t *testing.T, l locks.Lock, key string, ttl time.Duration) (held locks.Lease, call time.Time) {
 	t.Helper()
 	var err error
@@ -155,7 +151,7 @@ func grantCalled(t *testing.T, l locks.Lock, key string, ttl time.Duration) (hel
 	return held, call
 }
 
-// late tells whether an error says that a server did not answer in time.
+// late tells whether an error means that a server did not reply in time.
 func late(err error) bool {
 	outcome, _ := locks.Classify(err)
 	return outcome == history.Unknown || errors.Is(err, topologies.ErrUnreachable)
@@ -174,7 +170,7 @@ func TestEveryLockThatClaimsToExcludeDoes(t *testing.T) {
 	}
 }
 
-// excludes is what every lock does in fair weather, also the broken ones.
+// excludes tests what every lock does without faults, also a broken one.
 func excludes(t *testing.T, b *bench, s locks.Spec, name string) {
 	t.Helper()
 	if s.Name == leaderEarly.Name {
@@ -200,7 +196,7 @@ func excludes(t *testing.T, b *bench, s locks.Spec, name string) {
 	})
 }
 
-// refusal is how a try for what is held ends, once it ends in time.
+// refusal returns the result of a try for a held lock, repeated until a try gets its reply in time.
 func refusal(t *testing.T, l locks.Lock, key string) (err error) {
 	live.Wait(t, "an answer of "+key, func() bool {
 		_, err = l.Acquire(t.Context(), key, long)
@@ -223,7 +219,7 @@ func TestEveryLockThatClaimsToExpireDoes(t *testing.T) {
 			played(t, home(s), s.Name+"-believes-", func(home *stage, key string) {
 				ttl := 50 * home.renewed
 				held, call := grantCalled(t, open(t, s, home.env()), key, ttl)
-				if home.late(call.Add(locks.Drift(ttl))) { // a process that stands still may read its clock late
+				if home.late(call.Add(locks.Drift(ttl))) { // a paused process may read its clock late
 					return
 				}
 				if held.Until.After(call.Add(ttl)) || held.Until.Before(call.Add(ttl/2)) {
@@ -239,7 +235,7 @@ func TestEveryLockThatClaimsToExpireDoes(t *testing.T) {
 func expires(t *testing.T, home *stage, s locks.Spec, key string) {
 	ttl := home.renewed
 	if s.Sites == locks.ManySites {
-		ttl = 2 * ttl // it gives a site a small share of the lease to answer
+		ttl = 2 * ttl // a site gets only a small share of the lease as its time to reply
 	}
 	a, b := home.pair(t, s)
 	held, call := grantCalled(t, a, key, ttl)
@@ -267,7 +263,7 @@ func expires(t *testing.T, home *stage, s locks.Spec, key string) {
 	}
 }
 
-// waitFor tries until the lock is granted and says when that was.
+// waitFor tries until the lock is granted, and returns the time of the grant.
 func waitFor(t *testing.T, l locks.Lock, key string) (taken time.Time) {
 	t.Helper()
 	live.Wait(t, "a grant of "+key, func() bool {
@@ -300,7 +296,7 @@ func TestReleaseDoesNotNeedTheScriptToBeLoaded(t *testing.T) {
 func TestRedlockNeedsAMajority(t *testing.T) {
 	t.Parallel()
 	played(t, nil, "k", func(home *stage, key string) {
-		home.bench = newBench(t, "redlock") // its servers are killed
+		home.bench = newBench(t, "redlock") // the test kills its servers
 		a, b := home.pair(t, redlock)
 		for down := range 5 {
 			call := time.Now()
@@ -329,7 +325,7 @@ func TestRedlockNeedsAMajority(t *testing.T) {
 				return
 			}
 			if err == nil || errors.Is(err, locks.ErrLost) != (down < 3) {
-				// those that are down have not said so
+				// the sites that are down have not said so
 				t.Errorf("%d of 5 sites down: extend of what is not held: %v", down, err)
 			}
 			must(t, home.top.Nodes[down].Kill())
@@ -337,8 +333,8 @@ func TestRedlockNeedsAMajority(t *testing.T) {
 	})
 }
 
-// TestRedlockPaysForAHungSiteOnlyItsShare pauses a minority: connections stay, nobody answers. The clients would wait
-// for longer than a lease.
+// TestRedlockPaysForAHungSiteOnlyItsShare pauses a minority: connections stay open without a reply. The clients'
+// timeout is longer than a lease.
 func TestRedlockPaysForAHungSiteOnlyItsShare(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "redlock")
@@ -352,7 +348,7 @@ func TestRedlockPaysForAHungSiteOnlyItsShare(t *testing.T) {
 	})
 }
 
-// TestRedlockLeavesNoMinorityBehind lets a try fail on three of five sites and looks at the other two.
+// TestRedlockLeavesNoMinorityBehind lets a try fail on three of five sites and checks the other two.
 func TestRedlockLeavesNoMinorityBehind(t *testing.T) {
 	t.Parallel()
 	played(t, newBench(t, "redlock"), "k", func(home *stage, key string) {
@@ -400,7 +396,7 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// tried is how a try of a lock on many sites ends, unless one of them may not have been heard.
+// tried returns the result of a try of a lock on many sites, unless a site may not have received it.
 func (s *stage) tried(t *testing.T, l locks.Lock, key string) error {
 	call := time.Now()
 	_, err := l.Acquire(t.Context(), key, long)

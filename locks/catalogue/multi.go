@@ -43,7 +43,6 @@ var redlockMulti = locks.Spec{
 
 var multiClaims = history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Sets: true, Crosses: true}
 
-// multiLock locks several keys of one site in one call.
 type multiLock struct {
 	client redis.UniversalClient
 	site   siteLock
@@ -58,7 +57,7 @@ return 1`)
 for _, key in ipairs(KEYS) do if redis.call("GET", key) ~= ARGV[1] then return 0 end end
 for _, key in ipairs(KEYS) do redis.call("PEXPIRE", key, ARGV[2]) end
 return 1`)
-	// If one of the keys is lost, the others are still deleted.
+	// If the caller has lost one of the keys, the others are still deleted.
 	deleteAll = redis.NewScript(`
 local all = 1
 for _, key in ipairs(KEYS) do
@@ -67,11 +66,11 @@ end
 return all`)
 )
 
-// allKeys has the requests to a site that concern all keys of a lease.
+// allKeys has the requests of a lock on several keys: each request concerns all keys of the lease.
 var allKeys = siteLock{take: takeKeys, keep: keepKeys, give: giveKeys}
 
-// slots groups keys for scripts: in a cluster, the keys of a script must be in one slot. The order is the same for all
-// callers, so that they do not deadlock.
+// slots groups keys by cluster slot, because a script can use the keys of one slot only. All callers get the same
+// order, so that they do not deadlock. Without a cluster there is one group.
 func slots(c redis.UniversalClient, lease locks.Lease) (all [][]string) {
 	keys := slices.Clone(lease.Keys)
 	if len(keys) == 0 {
@@ -91,7 +90,7 @@ func slots(c redis.UniversalClient, lease locks.Lease) (all [][]string) {
 	return all
 }
 
-// hashTag is the part of a key that determines its slot.
+// hashTag returns the part of a key that decides its slot.
 func hashTag(key string) string {
 	if _, rest, found := strings.Cut(key, "{"); found {
 		if tag, _, found := strings.Cut(rest, "}"); found && tag != "" {
@@ -113,7 +112,8 @@ func takeKeys(ctx context.Context, c redis.UniversalClient, lease locks.Lease, t
 	return nil
 }
 
-// undone is the error of a failed try whose keys were released. If the release failed, some keys may still be held.
+// undone returns the error of a failed try whose keys were released; back is the error of that release. If the
+// release failed, the outcome of the try is unknown.
 func undone(err, back error) error {
 	if back == nil || errors.Is(back, locks.ErrLost) {
 		return err
@@ -141,8 +141,8 @@ func giveSlots(ctx context.Context, c redis.UniversalClient, all [][]string, tok
 	return together(errs)
 }
 
-// together combines the results of a call for all keys of a hold. If one key is lost, the hold is lost. After another
-// error the effect is unknown.
+// together combines the results of the requests for all keys of a hold. If one key is lost, the hold is lost. After
+// any other error the outcome is unknown, since other keys may have changed.
 func together(errs []error) (err error) {
 	for _, e := range errs {
 		switch {

@@ -18,7 +18,7 @@ var none = locks.Spec{
 	Open:   func(locks.Env) (locks.Lock, error) { return noLock{}, nil },
 }
 
-// Outside stands for the lock of a service under test, which does its own locking.
+// Outside stands for the lock of a service under test that does its own locking.
 var Outside = locks.Spec{Name: "outside", Sites: locks.OneSite, Counting: locks.Elsewhere, Open: none.Open}
 
 type noLock struct{ unending }
@@ -28,7 +28,6 @@ func (noLock) Acquire(_ context.Context, key string, _ time.Duration) (locks.Lea
 }
 func (noLock) Release(context.Context, locks.Lease) error { return nil }
 
-// unending is embedded in locks that never expire.
 type unending struct{}
 
 func (unending) Extend(_ context.Context, l locks.Lease, _ time.Duration) (locks.Lease, error) {

@@ -7,7 +7,7 @@ import (
 	"hammerlock/locks"
 )
 
-// onceClaims are the claims of a lock with which only one of several workers runs a scheduled job at each tick.
+// onceClaims are the claims of a lock for scheduled jobs: at each tick, one of several workers runs the job.
 var onceClaims = history.Claims{Excludes: true, Expires: true, Once: true}
 
 var once = locks.Spec{
@@ -25,7 +25,7 @@ var once = locks.Spec{
 
 type onceLock struct{ leaseLock }
 
-// Release does nothing: the lock must stay until the slowest clock has reached the tick, even if the job has ended.
+// Release does nothing: the lock must stay until the slowest clock has reached the tick, even if the job is done.
 func (l *onceLock) Release(context.Context, locks.Lease) error { return nil }
 
 var onceReleased = locks.Spec{

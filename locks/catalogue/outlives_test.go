@@ -6,8 +6,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestCloseIsACrash closes right locks that hold something: it stays, unless the lock says that only the end of its
-// process is a crash.
+// TestCloseIsACrash closes correct locks that are held. The hold must stay, unless the lock says that only the end of
+// its process is a crash.
 func TestCloseIsACrash(t *testing.T) {
 	t.Parallel()
 	home := homes(t)

@@ -32,24 +32,24 @@ func newReadWrite(e locks.Env, enter *redis.Script) *readWriteLock {
 type readWriteLock struct {
 	leaseLock
 	rand    *rand.Rand
-	waiting map[string]string // key -> token of the worker that waits to write
-	enter   *redis.Script     // of readers
+	waiting map[string]string // key -> token of this worker while it waits to write
+	enter   *redis.Script     // script of readers
 }
 
 // polls is the mean pause between two tries.
 const polls = 5 * time.Millisecond
 
-// serverTime is Lua that reads the server's clock in milliseconds.
+// serverTime is Lua that sets now to the server's clock in milliseconds.
 const serverTime = `
 local t = redis.call("TIME")
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 `
 
-// serverNow also removes readers whose lease has ended.
+// serverNow also removes the readers whose lease has ended.
 const serverNow = serverTime + `redis.call("ZREMRANGEBYSCORE", KEYS[2], "-inf", now)
 `
 
-// The scripts have the keys lock, readers, writers and the arguments token, lease.
+// The scripts have the keys lock, readers, writers and the arguments token, lease (ms).
 var (
 	readEnter = redis.NewScript(serverNow + `
 if redis.call("EXISTS", KEYS[1]) == 1 or redis.call("ZCOUNT", KEYS[3], "(" .. now, "+inf") > 0 then
@@ -64,13 +64,12 @@ end
 redis.call("ZREM", KEYS[3], ARGV[1])
 redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2])
 return 1`)
-	// readExtend answers 0 if the reader's hold is lost.
+	// readExtend returns 0 if the reader's hold is lost.
 	readExtend = redis.NewScript(serverNow + `
 if not redis.call("ZSCORE", KEYS[2], ARGV[1]) then return 0 end` + addReader)
-	// readLeave answers 0 if the reader's hold is lost.
 	readLeave = redis.NewScript(serverNow + `
 return redis.call("ZREM", KEYS[2], ARGV[1])`)
-	// becomeWriter answers -1 if the reader's hold is lost, and 0 if there are other readers.
+	// becomeWriter returns -1 if the reader's hold is lost, and 0 if there are other readers.
 	becomeWriter = redis.NewScript(serverNow + `
 if not redis.call("ZSCORE", KEYS[2], ARGV[1]) then return -1 end
 if redis.call("ZCARD", KEYS[2]) > 1 then return 0 end
@@ -92,8 +91,8 @@ func (l *readWriteLock) run(ctx context.Context, s *redis.Script, lease locks.Le
 	return s.Run(ctx, l.client, readWriteKeys(lease.Key), lease.Token, max(ttl.Milliseconds(), 1)).Int64()
 }
 
-// Acquire takes the lock for writing. A refused caller gets a place in the queue of writers. It keeps it as long as it
-// tries again within a lease.
+// Acquire takes the lock for writing. If it is refused, the caller gets a place among the waiting writers, and keeps
+// this place if it tries again within a lease.
 func (l *readWriteLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease := locks.Lease{Key: key, Token: l.waiting[key]}
 	if lease.Token == "" {
@@ -107,14 +106,12 @@ func (l *readWriteLock) Acquire(ctx context.Context, key string, ttl time.Durati
 	return from(lease, call, ttl, err)
 }
 
-// AcquireShare takes the lock for reading.
 func (l *readWriteLock) AcquireShare(ctx context.Context, key string, ttl time.Duration, _ int) (locks.Lease, error) {
 	lease := locks.Lease{Key: key, Token: crand.Text(), Permits: 1}
 	call := time.Now()
 	return from(lease, call, ttl, granted(l.run(ctx, l.enter, lease, ttl)))
 }
 
-// Upgrade makes a reader the writer if it is the only reader.
 func (l *readWriteLock) Upgrade(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	call := time.Now()
 	switch n, err := l.run(ctx, becomeWriter, lease, ttl); {
@@ -144,7 +141,8 @@ func (l *readWriteLock) Release(ctx context.Context, lease locks.Lease) error {
 	return owned(l.run(ctx, readLeave, lease, 0))
 }
 
-// Wait waits until the next try. A writer whose wait is cancelled leaves the queue.
+// Wait pauses before the next try. If ctx ends during the pause, the worker gives up its place among the waiting
+// writers.
 func (l *readWriteLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	err := pause(ctx, polls/2+time.Duration(l.rand.Int64N(int64(polls))))
 	token := l.waiting[key]

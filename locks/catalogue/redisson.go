@@ -31,7 +31,7 @@ const redissonLease = 30 * time.Second
 type redissonLock struct {
 	*renewing
 	waiting
-	within string // see Env
+	within string // see locks.Env
 }
 
 func (l *redissonLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
@@ -41,8 +41,8 @@ func (l *redissonLock) Acquire(ctx context.Context, key string, ttl time.Duratio
 	return l.renewing.Acquire(ctx, key, ttl)
 }
 
-// Wait subscribes, checks whether the lock has been released meanwhile, and waits for a message of its release, but not
-// longer than the holder's lease.
+// Wait subscribes, checks whether the lock was released in the meantime, and waits for the message of a release. It
+// waits at most until the holder's lease ends.
 func (l *redissonLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	return l.wait(ctx, redissonSibling(l.within, redissonChannel, key),
 		func(ctx context.Context) (time.Duration, history.Wake, error) {

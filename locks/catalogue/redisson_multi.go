@@ -25,7 +25,7 @@ var redissonMulti = locks.Spec{
 
 type redissonMultiLock struct {
 	client redis.UniversalClient
-	within string // see Env
+	within string // see locks.Env
 	id     string // of this worker
 	calls  int64
 }
@@ -45,7 +45,7 @@ func (l *redissonMultiLock) Acquire(ctx context.Context, key string, ttl time.Du
 	return l.AcquireAll(ctx, []string{key}, ttl, 0)
 }
 
-// AcquireAll extends each key's lease once it has all keys, so that all leases end together.
+// AcquireAll extends the lease of each key when it has all keys, so that the leases end together.
 func (l *redissonMultiLock) AcquireAll(ctx context.Context, keys []string, ttl, _ time.Duration) (locks.Lease, error) {
 	lease := l.lease(keys)
 	call := time.Now()

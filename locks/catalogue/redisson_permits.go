@@ -22,7 +22,6 @@ var redissonPermits = locks.Spec{
 	Open:    func(e locks.Env) (locks.Lock, error) { return newPermits(e, permitTake, permitReturn), nil },
 }
 
-// semaphorePermits is the number of permits of a semaphore.
 const semaphorePermits = 4
 
 func newPermits(e locks.Env, enter, leave *redis.Script) *permitsLock {
@@ -31,22 +30,22 @@ func newPermits(e locks.Env, enter, leave *redis.Script) *permitsLock {
 
 type permitsLock struct {
 	client       redis.UniversalClient
-	within       string // see Env
+	within       string // see locks.Env
 	enter, leave *redis.Script
 }
 
-// The scripts have the keys permits, leases, channel and the arguments token, number of permits, lease, total number of
-// permits.
+// The scripts have the keys permits, leases, channel and the arguments token, number of permits, lease (ms), total
+// number of permits.
 const permitNow = serverTime + `local asked = tonumber(ARGV[2])
 `
 
-// reclaim is Lua that returns the permits of holders whose lease has ended.
+// reclaim is Lua that returns the permits whose lease has ended.
 const reclaim = `
 local over = redis.call("ZREMRANGEBYSCORE", KEYS[2], "-inf", now)
 if over > 0 then redis.call("INCRBY", KEYS[1], over) end
 `
 
-// taking is Lua that takes permits, and answers 1 if there are enough.
+// taking is Lua that takes permits and returns 1, or 0 if there are too few.
 const taking = `
 if redis.call("EXISTS", KEYS[1]) == 0 then redis.call("SET", KEYS[1], ARGV[4] - redis.call("ZCARD", KEYS[2])) end
 if tonumber(redis.call("GET", KEYS[1])) < asked then return 0 end
@@ -54,7 +53,7 @@ redis.call("DECRBY", KEYS[1], asked)
 for i = 1, asked do redis.call("ZADD", KEYS[2], now + ARGV[3], ARGV[1] .. ":" .. i) end
 return 1`
 
-// giveBack is Lua that returns the caller's permits, and answers 0 if it has none.
+// giveBack is Lua that returns the caller's permits. The result is 0 if the caller had none.
 const giveBack = `
 local back = 0
 for i = 1, asked do back = back + redis.call("ZREM", KEYS[2], ARGV[1] .. ":" .. i) end
@@ -86,12 +85,11 @@ func (l *permitsLock) run(ctx context.Context, s *redis.Script, lease locks.Leas
 	return s.Run(ctx, l.client, keys, lease.Token, asked, max(ttl.Milliseconds(), 1), semaphorePermits).Int64()
 }
 
-// Acquire takes all permits.
 func (l *permitsLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	return l.AcquireShare(ctx, key, ttl, 0)
 }
 
-// AcquireShare takes a number of permits, or none if there are not enough.
+// AcquireShare takes a number of permits, all or none.
 func (l *permitsLock) AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (locks.Lease,
 	error) {
 	lease := locks.Lease{Key: key, Token: rand.Text(), Permits: permits}

@@ -27,19 +27,20 @@ func newRedissonRW(e locks.Env, enter, leave *redis.Script) *redissonRWLock {
 	return &redissonRWLock{client: e.Sites[0], within: e.Within, id: uuid(), enter: enter, leave: leave}
 }
 
-// redissonRWLock is Redisson's readers-writer lock. Owners are named as Redisson names threads, with a number for each
-// hold.
+// redissonRWLock is Redisson's readers-writer lock. Each hold has its own owner name, formed like Redisson's thread
+// names.
 type redissonRWLock struct {
 	client redis.UniversalClient
-	within string // see Env
+	within string // see locks.Env
 	id     string // of this worker
 	holds  int64
-	enter  *redis.Script // of readers
-	leave  *redis.Script // of readers
+	enter  *redis.Script // script of readers
+	leave  *redis.Script // script of readers
 }
 
-// The scripts have the keys lock, lease of the reader, channel and the arguments owner, lease, and the first and last
-// part of a reader's key. They answer 1, or 0 if another worker holds the lock.
+// The scripts have the keys lock, lease of the reader, channel and the arguments owner, lease (ms), and the beginning
+// and end of a reader's key. Scripts that take the lock return 0 if another worker holds it; the others, if the hold
+// is lost.
 var (
 	rwRead = redis.NewScript(`
 local mode = redis.call("HGET", KEYS[1], "mode")
@@ -53,7 +54,7 @@ return 1`)
 if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 or redis.call("PEXPIRE", KEYS[2], ARGV[2]) == 0 then return 0 end
 if redis.call("PTTL", KEYS[1]) < tonumber(ARGV[2]) then redis.call("PEXPIRE", KEYS[1], ARGV[2]) end
 return 1`)
-	// rwReadLeave keeps the lock's hash alive as long as the leases of the remaining readers.
+	// rwReadLeave also shortens the TTL of the lock's hash to the longest lease of the remaining readers.
 	rwReadLeave = redis.NewScript(`
 local ours = redis.call("DEL", KEYS[2])
 if redis.call("HDEL", KEYS[1], ARGV[1]) == 0 then return 0 end
@@ -100,7 +101,7 @@ func (l *redissonRWLock) run(ctx context.Context, s *redis.Script, lease locks.L
 		rwTimeout).Int64()
 }
 
-// take makes a try with a new owner name.
+// take makes one try under a new owner name.
 func (l *redissonRWLock) take(ctx context.Context, s *redis.Script, lease locks.Lease, suffix string,
 	ttl time.Duration) (locks.Lease, error) {
 	l.holds++
@@ -109,12 +110,10 @@ func (l *redissonRWLock) take(ctx context.Context, s *redis.Script, lease locks.
 	return from(lease, call, ttl, granted(l.run(ctx, s, lease, ttl)))
 }
 
-// Acquire takes the lock for writing.
 func (l *redissonRWLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	return l.take(ctx, rwWrite, locks.Lease{Key: key}, ":write", ttl)
 }
 
-// AcquireShare takes the lock for reading.
 func (l *redissonRWLock) AcquireShare(ctx context.Context, key string, ttl time.Duration, _ int) (locks.Lease, error) {
 	return l.take(ctx, l.enter, locks.Lease{Key: key, Permits: 1}, "", ttl)
 }

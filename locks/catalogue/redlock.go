@@ -29,7 +29,7 @@ var redlock = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return newRedlock(e), nil },
 }
 
-// How long a try waits for a site: a part of the lease, within these bounds.
+// A try waits for each site for 1/siteTimeoutShare of the lease, within these bounds.
 const (
 	siteTimeoutShare = 20
 	minSiteTimeout   = 50 * time.Millisecond
@@ -39,18 +39,18 @@ const (
 type redlockLock struct {
 	sites   []redis.UniversalClient
 	quorum  int
-	patient bool           // a try waits for each site as long as the client's timeout
-	each    func([]func()) // asks the sites
+	patient bool           // each request waits for the client's timeout instead
+	each    func([]func()) // runs the requests to the sites
 	site    siteLock
 }
 
-// siteLock has the requests to one site that take, extend and release a lease.
+// siteLock has the requests that take, extend and release a lease on one site.
 type siteLock struct {
 	take, keep func(ctx context.Context, c redis.UniversalClient, lease locks.Lease, ttl time.Duration) error
 	give       func(ctx context.Context, c redis.UniversalClient, lease locks.Lease) error
 }
 
-// oneKey has the requests to a site that concern the single key of a lease.
+// oneKey has the requests of a lock on one key.
 var oneKey = siteLock{
 	take: func(ctx context.Context, c redis.UniversalClient, lease locks.Lease, ttl time.Duration) error {
 		return setNX(ctx, c, lease.Key, lease.Token, ttl)
@@ -82,8 +82,7 @@ func (l *redlockLock) acquire(ctx context.Context, lease locks.Lease, ttl time.D
 	return lease, l.giveUp(ctx, lease, ttl, v)
 }
 
-// giveUp undoes a try without a quorum: otherwise the grants of a minority of sites would block other workers until
-// they expire.
+// giveUp releases the grants of a try without a quorum. Otherwise they would block other workers until they expire.
 func (l *redlockLock) giveUp(ctx context.Context, lease locks.Lease, ttl time.Duration, v votes) error {
 	undone := l.release(ctx, lease, ttl)
 	if v.ok+v.unknown < l.quorum || v.unknown+undone.unknown < l.quorum {
@@ -92,7 +91,7 @@ func (l *redlockLock) giveUp(ctx context.Context, lease locks.Lease, ttl time.Du
 	return fmt.Errorf("acquire: %w", errors.Join(append(v.errs, undone.errs...)...))
 }
 
-// noQuorum is the error of a try that certainly failed. Grants that came too late do not count.
+// noQuorum returns the error of a try that certainly failed. Grants that came too late count as silent.
 func (l *redlockLock) noQuorum(v votes) error {
 	e := locks.NoQuorum{Granted: v.ok, Sites: len(l.sites), Silent: len(l.sites) - v.ok - v.busy}
 	if v.ok >= l.quorum {
@@ -118,15 +117,13 @@ func (l *redlockLock) Release(ctx context.Context, lease locks.Lease) error {
 	return l.decide(l.release(ctx, lease, maxSiteTimeout*siteTimeoutShare), "release")
 }
 
-// grant asks every site for the lock.
 func (l *redlockLock) grant(ctx context.Context, lease locks.Lease, ttl time.Duration) votes {
 	return l.poll(ctx, ttl, func(ctx context.Context, c redis.UniversalClient) error {
 		return l.site.take(ctx, c, lease, ttl)
 	})
 }
 
-// release sends the release to every site. It uses a context of its own, because the lock must be released even if the
-// user's context was cancelled.
+// release sends the release to every site, even if the user's context was cancelled.
 func (l *redlockLock) release(ctx context.Context, lease locks.Lease, ttl time.Duration) votes {
 	return l.poll(context.WithoutCancel(ctx), ttl, func(ctx context.Context, c redis.UniversalClient) error {
 		return l.site.give(ctx, c, lease)
@@ -135,17 +132,17 @@ func (l *redlockLock) release(ctx context.Context, lease locks.Lease, ttl time.D
 
 func (l *redlockLock) Close() error { return nil }
 
-// votes counts the replies of all sites to one request.
+// votes counts the replies of the sites to one request.
 type votes struct {
 	ok, unknown int
-	lost        int // failures because the site does not have the key any more
-	busy        int // failures because another worker has the key on this site
+	lost        int // failures because the site no longer has the key
+	busy        int // failures because another worker holds the lock on this site
 	errs        []error
 	refusals    []error
 }
 
-// decide returns the result of a request about a held lock, by majority. The hold is lost if too few sites can still
-// have it. A site that was not reached may have it.
+// decide returns the result of a request about a held lock, by majority. If too few sites can still have the key, the
+// hold is lost. A site that did not answer may have it.
 func (l *redlockLock) decide(v votes, what string) error {
 	switch {
 	case v.ok >= l.quorum:
@@ -155,14 +152,14 @@ func (l *redlockLock) decide(v votes, what string) error {
 	case v.unknown > 0:
 		return fmt.Errorf("%s: %w", what, errors.Join(v.errs...))
 	case v.ok+v.lost > 0:
-		// not harmless
+		// not harmless, so the message hides the refusals from Classify
 		return fmt.Errorf("%s: %d of %d sites did it: %v", what, v.ok, len(l.sites), errors.Join(v.refusals...))
 	default:
 		return fmt.Errorf("%s: %w", what, errors.Join(v.refusals...))
 	}
 }
 
-// poll sends a request to all sites in parallel. It waits for all replies, but for each only for a part of the lease.
+// poll sends a request to all sites and waits for each reply, but no longer than share allows.
 func (l *redlockLock) poll(ctx context.Context, ttl time.Duration,
 	ask func(context.Context, redis.UniversalClient) error) votes {
 	errs := make([]error, len(l.sites))
@@ -178,7 +175,7 @@ func (l *redlockLock) poll(ctx context.Context, ttl time.Duration,
 	return count(errs)
 }
 
-// share returns a context that limits the time for a site's reply.
+// share returns a context that limits the wait for a site's reply.
 func (l *redlockLock) share(ctx context.Context, ttl time.Duration) (context.Context, context.CancelFunc) {
 	if l.patient {
 		return context.WithCancel(ctx)
@@ -186,7 +183,7 @@ func (l *redlockLock) share(ctx context.Context, ttl time.Duration) (context.Con
 	return context.WithTimeout(ctx, siteTimeout(ttl))
 }
 
-// siteTimeout is how long to wait for a site's reply, depending on the lease.
+// siteTimeout is the longest wait for a site's reply.
 func siteTimeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/siteTimeoutShare, minSiteTimeout), maxSiteTimeout)
 }

@@ -10,7 +10,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestWhoDidNotAnswerRedlock: sites that say "busy" refuse a try; any other site that does not grant makes it an error.
+// TestWhoDidNotAnswerRedlock: a try is refused if the sites answer "busy"; any other missing grant makes it an error.
 func TestWhoDidNotAnswerRedlock(t *testing.T) {
 	l := &redlockLock{sites: make([]redis.UniversalClient, 5), quorum: 3}
 	busy, down := locks.ErrBusy, topologies.ErrUnreachable

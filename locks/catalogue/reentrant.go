@@ -23,16 +23,16 @@ var reentrant = locks.Spec{
 	Open:    func(e locks.Env) (locks.Lock, error) { return newReentrant(e), nil },
 }
 
-// reentrantLock sends the server the number of holds that it wants to have, rather than "one more" or "one less". So a
-// command whose reply was lost can be repeated or undone safely. Owners are named as Redisson names threads, with a
-// number for each outermost hold.
+// reentrantLock sends the number of holds that it wants to have, not "one more" or "one less". So a command whose
+// reply was lost can be repeated or undone safely. Owners are named as Redisson names threads, and each outermost
+// hold has its own number.
 type reentrantLock struct {
 	client redis.UniversalClient
-	within string                 // see Env
+	within string                 // see locks.Env
 	id     string                 // of this worker
 	outer  int64                  // number of outermost holds so far
 	held   map[string]locks.Lease // by key
-	spent  map[string][]string    // key -> latches that are no longer needed: their replies have arrived
+	spent  map[string][]string    // key -> latches that the server can delete, because their replies have arrived
 }
 
 func newReentrant(e locks.Env) *reentrantLock {
@@ -49,8 +49,8 @@ func uuid() string {
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-// enter has the keys lock, used latches and the arguments owner, lease, number of holds. It answers 1 if that is
-// granted, 0 if another worker holds the lock, and -1 if it was a re-entry and the outer hold is lost.
+// enter has the keys lock, spent latches and the arguments owner, lease (ms), number of holds. It returns 1 if these
+// holds are granted, 0 if another worker holds the lock, and -1 if the outer hold of a re-entry is lost.
 var enter = redis.NewScript(`
 for i = 2, #KEYS do redis.call("DEL", KEYS[i]) end
 if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 then
@@ -61,8 +61,9 @@ redis.call("HSET", KEYS[1], ARGV[1], ARGV[3])
 redis.call("PEXPIRE", KEYS[1], ARGV[2])
 return 1`)
 
-// leave has the keys lock, channel, latch and the arguments owner, number of holds, TTL of the latch. It answers 1, or
-// -1 if the owner did not hold the lock. The latch is a key that stores the reply, in case it is lost on the way.
+// leave has the keys lock, channel, latch and the arguments owner, remaining number of holds, TTL of the latch (ms).
+// It returns 1, or -1 if the owner did not hold the lock. The latch stores that the release was done, in case the
+// reply is lost.
 var leave = redis.NewScript(`
 if redis.call("EXISTS", KEYS[3]) == 1 then return 1 end
 if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 then return -1 end
@@ -75,7 +76,7 @@ end
 redis.call("SET", KEYS[3], ARGV[2], "PX", ARGV[3])
 return 1`)
 
-// stay has the key lock and the arguments owner, lease. It extends the lease.
+// stay has the key lock and the arguments owner, lease (ms). It extends the lease.
 var stay = redis.NewScript(
 	`if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 1 then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 0`)
 

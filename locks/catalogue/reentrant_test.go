@@ -47,7 +47,7 @@ func TestEveryLockThatClaimsReentryHasIt(t *testing.T) {
 	}
 }
 
-// noAnswer is a client that does not get the answers of some commands: they were carried out.
+// noAnswer is a client that loses the replies of some commands, which are executed.
 type noAnswer struct{ next int }
 
 func (*noAnswer) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -68,7 +68,7 @@ func (*noAnswer) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	return next
 }
 
-// TestReentrantBearsLostReplies loses the reply of each kind of command and looks at what the server holds then.
+// TestReentrantBearsLostReplies loses the reply to each kind of command and checks the keys on the server.
 func TestReentrantBearsLostReplies(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")
@@ -101,7 +101,7 @@ func TestReentrantBearsLostReplies(t *testing.T) {
 			held, err := a.Acquire(t.Context(), key, long)
 			lost(err)
 			holds("1")
-			must(t, a.Release(t.Context(), held)) // gives back what was not heard
+			must(t, a.Release(t.Context(), held)) // releases a hold whose grant got no reply
 			holds("")
 
 			outer := grant(t, a, key, long)
@@ -113,7 +113,7 @@ func TestReentrantBearsLostReplies(t *testing.T) {
 			holds("2")
 			for range 2 {
 				d.next = 1
-				lost(a.Release(t.Context(), inner)) // undoes it, and may be repeated
+				lost(a.Release(t.Context(), inner)) // undoes the inner hold, and may be repeated
 				holds("1")
 			}
 			d.next = 1
@@ -126,7 +126,7 @@ func TestReentrantBearsLostReplies(t *testing.T) {
 	}
 }
 
-// TestRedissonKeepsRedissonsKeys plays a Redisson client with plain commands.
+// TestRedissonKeepsRedissonsKeys acts as a Redisson client with plain commands.
 func TestRedissonKeepsRedissonsKeys(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")

@@ -10,8 +10,8 @@ import (
 	"hammerlock/locks"
 )
 
-// TestEverySetIsTakenWholeOrNotAtAll asks each right lock of several keys for three, one of which is another's: alone,
-// in a cluster and on several sites.
+// TestEverySetIsTakenWholeOrNotAtAll requests three keys, one of which another worker holds, from each correct lock
+// of several keys: on a single server, in a cluster and on several sites.
 func TestEverySetIsTakenWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	for _, s := range All {
@@ -85,7 +85,7 @@ func takesAll(t *testing.T, home *stage, s locks.Spec, name string) {
 	}
 }
 
-// TestTogether: a hold is lost if a key is, and what else went wrong leaves open what was done.
+// TestTogether: a hold is lost if one key is lost. Any other error leaves the outcome unknown.
 func TestTogether(t *testing.T) {
 	other := errors.New("READONLY")
 	for _, tt := range []struct {

@@ -11,7 +11,7 @@ import (
 	"hammerlock/locks"
 )
 
-// share asks for a permit. A test that cannot have it fails.
+// share takes a permit. It fails the test if there is none.
 func share(t *testing.T, l locks.Lock, key string, ttl time.Duration) locks.Lease {
 	t.Helper()
 	held, err := l.(locks.Sharer).AcquireShare(t.Context(), key, ttl, 1)
@@ -19,7 +19,7 @@ func share(t *testing.T, l locks.Lock, key string, ttl time.Duration) locks.Leas
 	return held
 }
 
-// TestEveryLockThatClaimsSharersHasThem is about readers and permits, where scripts run and keys live in slots.
+// TestEveryLockThatClaimsSharersHasThem is about readers and permits, with scripts and in a cluster.
 func TestEveryLockThatClaimsSharersHasThem(t *testing.T) {
 	t.Parallel()
 	for _, topology := range []string{"single", "cluster"} {
@@ -48,7 +48,7 @@ func TestEveryLockThatClaimsSharersHasThem(t *testing.T) {
 	}
 }
 
-// TestSharesExpire is about leases of those who share, and what their late holders are told.
+// TestSharesExpire is about the leases of readers and permits, and the answers to late holders.
 func TestSharesExpire(t *testing.T) {
 	t.Parallel()
 	const briefly = 60 * time.Millisecond
@@ -96,7 +96,7 @@ func TestUpgradesAreExclusive(t *testing.T) {
 	}
 }
 
-// TestAWriterThatGivesUpLetsReadersIn is about the place of a writer that waits.
+// TestAWriterThatGivesUpLetsReadersIn is about the place of a waiting writer.
 func TestAWriterThatGivesUpLetsReadersIn(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")

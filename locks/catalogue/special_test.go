@@ -86,7 +86,7 @@ func TestWaitWantsAllReplicas(t *testing.T) {
 	})
 }
 
-// TestWaitOneWantsOneReplica: it grants while one is there, and refuses when none is.
+// TestWaitOneWantsOneReplica: the lock is granted with one replica, and refused without any.
 func TestWaitOneWantsOneReplica(t *testing.T) {
 	t.Parallel()
 	played(t, newBench(t, "replica"), "k", func(home *stage, key string) {
@@ -158,7 +158,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// newer lets an older server understand the commands of a newer one, as their documents describe them.
+// newer lets an older server execute the commands of a newer one, as the documentation describes them.
 type newer struct{ client redis.UniversalClient }
 
 func (newer) DialHook(next redis.DialHook) redis.DialHook { return next }

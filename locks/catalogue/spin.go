@@ -21,7 +21,7 @@ var spin = locks.Spec{
 	},
 }
 
-// The backoff is drawn from zero to an upper bound, which grows from the first to the second of these values.
+// The backoff is drawn from zero to a bound, which doubles from the first to the second of these values.
 const (
 	firstSpin = time.Millisecond
 	maxSpin   = 128 * time.Millisecond
@@ -41,7 +41,7 @@ func (l *spinLock) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	return lease, err
 }
 
-// Wait waits for the backoff, which becomes longer from try to try.
+// Wait pauses for the backoff.
 func (l *spinLock) Wait(ctx context.Context, _ string) (history.Wake, error) {
 	l.bound = min(max(2*l.bound, firstSpin), maxSpin)
 	err := pause(ctx, time.Duration(l.rand.Int64N(int64(l.bound))+1))
@@ -51,7 +51,7 @@ func (l *spinLock) Wait(ctx context.Context, _ string) (history.Wake, error) {
 	return history.Poll, err
 }
 
-// pause waits for a time, or until ctx is done.
+// pause waits for the duration d, or until ctx is done.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -14,25 +14,24 @@ import (
 	"hammerlock/locks"
 )
 
-// long is a lease whose end no test waits for: what comes with its end only does not come within live.Deadline.
+// long is a lease that no test outlasts: an event that needs its end does not happen within live.Deadline.
 const long = 10 * time.Minute
 
-// stage is where a test is played. On a busy machine processes stand still for a while at any moment: then a lease can
-// end before something is done within it, and the play says nothing. It is undecided, and played again with longer
-// leases.
+// stage is the place of one attempt of a test. On a busy machine a process may pause at any moment, and a lease may
+// end too early. Then the attempt is undecided, and another one follows with longer leases.
 type stage struct {
 	*bench
-	briefly   time.Duration // a lease that the play outlives on purpose
-	renewed   time.Duration // one that is to be renewed meanwhile
-	undecided string        // why; empty = the play is decided
+	briefly   time.Duration // a lease that ends during the attempt on purpose
+	renewed   time.Duration // a lease that is renewed during the attempt
+	undecided string        // why the attempt is undecided; empty = it is decided
 
 	mu     sync.Mutex
-	silent time.Duration // the longest time between two answers to watch
+	silent time.Duration // the longest time between two replies to watch
 	last   time.Time
 	ends   []func()
 }
 
-// played plays something until it is decided, each time with another key.
+// played repeats an attempt until it is decided, each time with another key.
 func played(t *testing.T, b *bench, name string, play func(home *stage, key string)) {
 	t.Helper()
 	briefly, renewed := 60*time.Millisecond, 400*time.Millisecond
@@ -50,7 +49,7 @@ func played(t *testing.T, b *bench, name string, play func(home *stage, key stri
 	})
 }
 
-// late reports whether what has been done was possibly done after the end. Then the play is undecided.
+// late tells whether the time end may have passed. Then the attempt is undecided.
 func (s *stage) late(end time.Time) bool {
 	if time.Now().Before(end) {
 		return false
@@ -59,10 +58,10 @@ func (s *stage) late(end time.Time) bool {
 	return true
 }
 
-// unheard reports whether a call of a long lease on many sites has possibly not waited for one that was slow.
+// unheard tells whether a call with a long lease, on many sites, may have stopped waiting for a slow site.
 func (s *stage) unheard(call time.Time) bool { return s.late(call.Add(siteTimeout(long))) }
 
-// unanswered reports whether a call ended with an error after which nothing is certain. Then the play is undecided.
+// unanswered tells whether the outcome of a call is unknown. Then the attempt is undecided.
 func (s *stage) unanswered(err error) bool {
 	outcome, _ := locks.Classify(err)
 	if outcome == history.Unknown {
@@ -71,7 +70,6 @@ func (s *stage) unanswered(err error) bool {
 	return outcome == history.Unknown
 }
 
-// release gives a hold back.
 func (s *stage) release(t *testing.T, l locks.Lock, held locks.Lease) {
 	t.Helper()
 	if err := l.Release(t.Context(), held); !s.unanswered(err) {
@@ -79,7 +77,7 @@ func (s *stage) release(t *testing.T, l locks.Lock, held locks.Lease) {
 	}
 }
 
-// watch asks sites all the time, until the play ends, to know for how long they or this process stand still.
+// watch sends requests to the sites until the attempt ends, to measure how long they, or this process, pause.
 func (s *stage) watch(t *testing.T, sites ...redis.UniversalClient) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -90,7 +88,7 @@ func (s *stage) watch(t *testing.T, sites ...redis.UniversalClient) {
 		defer ticker.Stop()
 		for ctx.Err() == nil {
 			for _, c := range sites {
-				_ = c.Ping(ctx).Err() // an error is an answer, too
+				_ = c.Ping(ctx).Err() // an error is a reply too
 			}
 			s.beat()
 			select {
@@ -111,8 +109,7 @@ func (s *stage) beat() (silent time.Duration) {
 	return silent
 }
 
-// slow reports whether those that are watched, or this process, stood still for longer than that. Then the play is
-// undecided.
+// slow tells whether the watched sites, or this process, paused for longer than this. Then the attempt is undecided.
 func (s *stage) slow(than time.Duration) bool {
 	silent := s.beat()
 	if silent <= than {
@@ -122,7 +119,7 @@ func (s *stage) slow(than time.Duration) bool {
 	return true
 }
 
-// wakes tells whether a waiter is woken without an error before a while is over.
+// wakes tells whether a waiter is woken without an error within this time.
 func wakes(t *testing.T, l locks.Lock, key string, within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()

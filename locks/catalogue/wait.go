@@ -22,7 +22,7 @@ var (
 		func(copies int) int { return min(copies, 1) })
 )
 
-// replicated describes a lock that is granted only when some replicas of the primary have it (WAIT).
+// replicated describes a lock that counts as granted only when a number of replicas have the key (WAIT).
 func replicated(name, until, assumes string, of func(copies int) int) locks.Spec {
 	return locks.Spec{
 		Name: name,
@@ -71,7 +71,7 @@ func (l *waitLock) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	return lease, nil
 }
 
-// copied waits until the replicas have what this connection wrote, for a part of the lease at most.
+// copied waits until the replicas have the writes of this connection, for a part of the lease at most.
 func (l *waitLock) copied(ctx context.Context, conn *redis.Conn, ttl time.Duration) error {
 	if l.replicas == 0 {
 		return nil
@@ -96,7 +96,7 @@ func (l *waitLock) undo(ctx context.Context, conn *redis.Conn, lease locks.Lease
 	return why
 }
 
-// Extend succeeds only if the replicas have the extension as well. Otherwise the lease is unchanged.
+// Extend returns an error, and keeps the old deadline, if too few replicas have the extension.
 func (l *waitLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	conn, err := l.conn(ctx, lease.Key)
 	if err != nil {
@@ -110,7 +110,7 @@ func (l *waitLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Durat
 	return from(lease, call, ttl, l.copied(ctx, conn, ttl))
 }
 
-// conn returns a connection to the primary of the key, because WAIT covers only the writes of its own connection.
+// conn returns a connection to the primary of the key: WAIT covers the writes of its own connection only.
 func (l *waitLock) conn(ctx context.Context, key string) (*redis.Conn, error) {
 	switch c := l.client.(type) {
 	case *redis.Client:

@@ -13,7 +13,7 @@ import (
 	"hammerlock/locks"
 )
 
-// awoken is what a Wait came to.
+// awoken is the result of a Wait.
 type awoken struct {
 	wake history.Wake
 	err  error
@@ -28,8 +28,8 @@ func startWait(ctx context.Context, w locks.Lock, key string) <-chan awoken {
 	return done
 }
 
-// subscribed waits until the server knows of a channel. A waiter that is told so looks at the lock once more, so a
-// release after it cannot be missed.
+// subscribed waits until the server knows a channel. After the confirmation a waiter looks at the lock again, so it
+// cannot miss a later release.
 func (b *bench) subscribed(t *testing.T) {
 	t.Helper()
 	live.Wait(t, "a subscription", func() bool {
@@ -39,7 +39,7 @@ func (b *bench) subscribed(t *testing.T) {
 	})
 }
 
-// awake is what a Wait comes to that is to end.
+// awake returns the result of a Wait that must end.
 func awake(t *testing.T, done <-chan awoken) (got awoken) {
 	t.Helper()
 	live.Wait(t, "that a waiter is woken", func() bool {
@@ -59,7 +59,7 @@ func TestWaitersAreWokenByARelease(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			home := newBench(t, "single")
-			// Two processes: a message must reach both.
+			// Two processes, because a message must reach both.
 			a, b := open(t, s, home.env()), open(t, s, home.env())
 			held := grant(t, a, "k", long)
 			if _, err := b.Acquire(t.Context(), "k", long); !refused(err) {
@@ -68,13 +68,13 @@ func TestWaitersAreWokenByARelease(t *testing.T) {
 			done := startWait(t.Context(), b, "k")
 			home.subscribed(t)
 			must(t, a.Release(t.Context(), held))
-			must(t, awake(t, done).err) // the release may come before the waiter looks: then it finds the lock free
+			must(t, awake(t, done).err) // the release may come before the waiter looks; then the waiter finds the lock free
 			must(t, b.Release(t.Context(), grant(t, b, "k", long)))
 		})
 	}
 }
 
-// TestAMessageWakesAWaiterThatSleeps gives the hub a message by hand, so that nothing else can have woken it.
+// TestAMessageWakesAWaiterThatSleeps passes a message to the hub itself, so that nothing else can wake the waiter.
 func TestAMessageWakesAWaiterThatSleeps(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")
@@ -114,7 +114,7 @@ func TestOneMessageWakesOneWaiterOfAProcess(t *testing.T) {
 	}
 }
 
-// TestWaitersDoNotOutsleepALease lets a holder die: nobody sends a message.
+// TestWaitersDoNotOutsleepALease lets a holder die, so that nobody sends a message.
 func TestWaitersDoNotOutsleepALease(t *testing.T) {
 	t.Parallel()
 	for _, s := range []locks.Spec{redisson, fair, handoff, handoffCohort} {
@@ -274,15 +274,15 @@ func TestRueidislockWaitsByItself(t *testing.T) {
 	}
 }
 
-// TestRueidislocksRefusedTriesAreNoExtensions wakes a waiter for nothing a few times: it draws a new token each time,
-// and its lease counts from the try that was granted.
+// TestRueidislocksRefusedTriesAreNoExtensions wakes a waiter in vain a few times. Each try has a new token, and the
+// lease counts from the granted try.
 func TestRueidislocksRefusedTriesAreNoExtensions(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")
 	e := home.env()
 	recorded := renewals(&e)
 	a, b := open(t, rueidislockSpec(), home.env()), open(t, rueidislockSpec(), e)
-	held := grant(t, a, "k", long) // nobody renews within the test
+	held := grant(t, a, "k", long) // no renewal comes within the test
 	if err := refusal(t, b, "k"); !errors.Is(err, locks.ErrBusy) {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ type watchLock struct {
 	env locks.Env
 }
 
-// watchTries is how often a transaction is tried if its key changes meanwhile.
+// watchTries is how often a transaction is tried if its key changes in the meantime.
 const watchTries = 5
 
 func (l *watchLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
@@ -49,7 +49,7 @@ func (l *watchLock) ifOwned(ctx context.Context, lease locks.Lease, queue func(r
 	return err
 }
 
-// once tries the transaction once. redis.TxFailedErr means that the key was changed, so nothing was done.
+// once tries the transaction once. The error redis.TxFailedErr means that the key was changed and nothing was done.
 func (l *watchLock) once(ctx context.Context, lease locks.Lease, queue func(redis.Pipeliner)) error {
 	return l.client.Watch(ctx, func(tx *redis.Tx) error {
 		held, err := tx.Get(ctx, lease.Key).Result()
@@ -66,7 +66,7 @@ func (l *watchLock) once(ctx context.Context, lease locks.Lease, queue func(redi
 	}, lease.Key)
 }
 
-// exec runs one command as a transaction. If it had no effect, the key is gone, and it returns ErrLost.
+// exec runs one command as a transaction. If the command had no effect, the key is gone and exec returns ErrLost.
 func exec(ctx context.Context, tx *redis.Tx, queue func(redis.Pipeliner)) error {
 	replies, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error { queue(p); return nil })
 	if err != nil {

@@ -26,7 +26,7 @@ var watchdog = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return renew(&leaseLock{e.Sites[0]}, e), nil },
 }
 
-// A lease is renewed after this part of it has passed. After a failed renewal it is tried again sooner.
+// A lease is renewed after a third has passed, and again a tenth of the lease after a renewal that failed.
 const (
 	renewShare = 3
 	againShare = 10
@@ -36,18 +36,18 @@ const (
 type renewing struct {
 	locks.Lock
 	lane     *history.Lane // may be nil
-	trusting bool          // wrong on purpose: only a reply of the server ends a hold, however late it comes
+	trusting bool          // broken on purpose: a hold ends only when the server says so, however late
 
 	mu    sync.Mutex // guards the map
 	tasks map[string]*renewal
-	turn  sync.Mutex // mutex for the lane, which records one operation at a time
+	turn  sync.Mutex // guards the lane, which records one operation after another
 }
 
 // renewal is the task that renews one hold.
 type renewal struct {
 	lease locks.Lease // used by the task's goroutine only
 	ttl   time.Duration
-	again atomic.Pointer[time.Time] // end of the lease as of the last re-entry; nil = there was none
+	again atomic.Pointer[time.Time] // end of the lease after the last re-entry; nil = no re-entry
 	lost  chan struct{}
 	stop  context.CancelFunc
 	done  chan struct{}
@@ -65,7 +65,7 @@ func (r *renewing) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	}
 	r.mu.Lock()
 	t, ok := r.tasks[lease.Token]
-	if ok { // a re-entry finds the task of the outermost hold, and extends the lease through it
+	if ok { // a re-entry uses the task of the outermost hold, and has extended the lease
 		until := lease.Until
 		t.again.Store(&until)
 	} else {
@@ -82,14 +82,13 @@ func (r *renewing) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	}
 }
 
-// task returns the task that renews a hold.
 func (r *renewing) task(lease locks.Lease) *renewal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.tasks[lease.Token]
 }
 
-// start begins to renew a lease; call is the time at which the lock was requested.
+// start begins to renew a lease; call is the time of the request.
 func (r *renewing) start(ctx context.Context, lease locks.Lease, call time.Time, ttl time.Duration) *renewal {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &renewal{lease: lease, ttl: ttl, lost: make(chan struct{}), stop: stop, done: make(chan struct{})}
@@ -100,7 +99,7 @@ func (r *renewing) start(ctx context.Context, lease locks.Lease, call time.Time,
 	return t
 }
 
-// run renews the lease until it is stopped, or until the hold can no longer be relied on.
+// run renews the lease until it is stopped, or until the hold is lost.
 func (r *renewing) run(ctx context.Context, t *renewal, call time.Time) {
 	timer := time.NewTimer(time.Until(call.Add(t.ttl / renewShare)))
 	defer timer.Stop()
@@ -129,7 +128,7 @@ func (r *renewing) run(ctx context.Context, t *renewal, call time.Time) {
 	}
 }
 
-// end is when a hold is given up if no renewal succeeds.
+// end returns the time at which a hold is given up if no renewal succeeds.
 func (r *renewing) end(t *renewal) time.Time {
 	if r.trusting {
 		return time.Now().Add(t.ttl)
@@ -140,7 +139,7 @@ func (r *renewing) end(t *renewal) time.Time {
 	return t.lease.Until
 }
 
-// once tries to renew once and records that. A reply after the end of the lease does not count.
+// once makes one renewal and records it. A reply after the end of the lease does not count.
 func (r *renewing) once(ctx context.Context, t *renewal) (history.Outcome, history.Reason) {
 	ctx, cancel := context.WithDeadline(ctx, earlier(time.Now().Add(t.ttl/renewShare), r.end(t)))
 	defer cancel()
@@ -174,7 +173,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// Release stops the renewals before it releases, so that none comes after the release.
+// Release stops the renewals first, so that none comes after the release.
 func (r *renewing) Release(ctx context.Context, lease locks.Lease) error {
 	if lease.Count <= 1 {
 		r.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"hammerlock/locks"
 )
 
-// renewals gives the environment a lane and returns what was recorded there, when nobody writes it any more.
+// renewals gives the environment a lane. The returned function returns the records, when nobody writes any more.
 func renewals(e *locks.Env) func() []history.Op {
 	clock := history.NewOrderedClock(0)
 	e.Renewals = history.NewLane(clock, 0, 0, 1024, make(chan struct{}, 1))
@@ -29,7 +29,7 @@ func TestRenewedLocksOutliveTheirLease(t *testing.T) {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
-			if s.Name != "rueidislock" { // it keeps a core and the server busy
+			if s.Name != "rueidislock" { // rueidislock keeps a core and the server busy
 				t.Parallel()
 			}
 			played(t, home(s), s.Name, func(home *stage, key string) { outlivesItsLease(t, home, s, key) })
@@ -69,7 +69,7 @@ func checkRenewals(t *testing.T, ops []history.Op, held locks.Lease, ttl time.Du
 		}
 		if op.Outcome == history.OK {
 			good++
-			// A busy machine may let time pass between the recorded call and the moment from which the lock counts.
+			// On a busy machine, time may pass between the recorded call and the time from which the lock counts.
 			if op.Until != history.Forever && (op.Until <= op.Call || op.Until > op.Return+ttl) {
 				t.Errorf("renewed for %v of %v", op.Until-op.Return, ttl)
 			}
@@ -114,7 +114,7 @@ func isTold(t *testing.T, home *stage, s locks.Spec, key string) {
 	}
 	ops := recorded()
 	if len(ops) == 0 {
-		if !isRueidislock(s) { // it is told by an invalidation
+		if !isRueidislock(s) { // an invalidation tells the holder
 			t.Error("no renewal is recorded")
 		}
 	} else if last := ops[len(ops)-1]; last.Outcome == history.OK || last.Outcome == history.Failed &&
@@ -123,8 +123,8 @@ func isTold(t *testing.T, home *stage, s locks.Spec, key string) {
 	}
 }
 
-// TestRenewedLocksTellThatNobodyAnswers hangs the servers: the last acknowledged lease runs out. Its holder must not
-// wait for an answer.
+// TestRenewedLocksTellThatNobodyAnswers hangs the servers until the last acknowledged lease ends. The holder must not
+// wait for a reply.
 func TestRenewedLocksTellThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	for _, s := range every {
@@ -151,7 +151,7 @@ func TestRenewedLocksTellThatNobodyAnswers(t *testing.T) {
 	}
 }
 
-// TestCloseIsHowAWorkerDies: nothing is renewed and nothing given back.
+// TestCloseIsHowAWorkerDies: nothing is renewed and nothing is released.
 func TestCloseIsHowAWorkerDies(t *testing.T) {
 	t.Parallel()
 	home := homes(t)
@@ -180,7 +180,7 @@ func TestCloseIsHowAWorkerDies(t *testing.T) {
 	}
 }
 
-// unrenewed is a lock whose leases can be taken and entered again, and not extended.
+// unrenewed is a lock whose leases can be acquired and re-entered, but not extended.
 type unrenewed struct{ locks.Lock }
 
 func (unrenewed) Acquire(_ context.Context, key string, ttl time.Duration) (locks.Lease, error) {
@@ -193,8 +193,8 @@ func (unrenewed) Extend(_ context.Context, l locks.Lease, _ time.Duration) (lock
 
 func (unrenewed) Release(context.Context, locks.Lease) error { return nil }
 
-// TestAReentryProlongsWhatIsRenewed: a watchdog that hears no answer gives the hold up when the last re-entry has run
-// out, and not before.
+// TestAReentryProlongsWhatIsRenewed: a watchdog without a reply gives the hold up when the lease of the last re-entry
+// ends, and not before.
 func TestAReentryProlongsWhatIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := renew(unrenewed{}, locks.Env{})

@@ -12,11 +12,11 @@ import (
 // RegressionGate is an assertion that fails if any metric has become worse.
 const RegressionGate = "regression"
 
-// ChangeGate is an assertion about a comparison: how much a metric may change or, without a metric, that none may
-// become worse.
+// ChangeGate is an assertion about a comparison: how much a metric may change. Without a metric, no metric may become
+// worse.
 type ChangeGate struct{ Gate }
 
-// ParseChangeGate reads "response.p99<+10%" or "regression".
+// ParseChangeGate reads a text such as "response.p99<+10%" or "regression".
 func ParseChangeGate(text string) (ChangeGate, error) {
 	if text == RegressionGate {
 		return ChangeGate{Gate{Text: text}}, nil
@@ -37,17 +37,16 @@ type difference struct {
 	effect    effect
 	change    float64
 	low, high float64 // infinite if there are too few runs
-	floor     float64 // infinite as well
+	floor     float64 // noise floor; infinite if there are too few runs
 	saturated bool
-	least     int           // number of runs, or pairs, that are needed to tell a change from noise
+	least     int           // number of runs, or pairs, that can tell a change from noise
 	unit      string        // "runs" or "pairs", and the flag for more of them
-	each      time.Duration // what one takes
+	each      time.Duration // duration of one run or pair
 }
 
-// maxRuns is the largest number of runs that a message suggests.
 const maxRuns = 1000
 
-// enough says how many runs the assertion would need.
+// enough says how many runs the assertion needs.
 func (d *difference) enough(n float64) string {
 	if n > maxRuns {
 		return "more runs do not help against so much noise: a calmer machine does, or a rate that it serves with " +
@@ -61,7 +60,6 @@ func (d *difference) enough(n float64) string {
 // spoiled tells whether the load generator was too slow in some runs, so that the difference means nothing.
 func (d *difference) spoiled() bool { return d.saturated && d.metric.Timed() }
 
-// checkAll checks assertions against the differences.
 func checkAll(gates []ChangeGate, all []difference) (checked []GateResult) {
 	for i := range gates {
 		checked = append(checked, gates[i].check(all)...)
@@ -69,8 +67,8 @@ func checkAll(gates []ChangeGate, all []difference) (checked []GateResult) {
 	return checked
 }
 
-// check checks the assertion against the differences. A change within the noise passes, unless the noise is so large
-// that it could hide a forbidden change.
+// check checks the assertion against the differences. A change within the noise passes, unless the noise is large
+// enough to hide a forbidden change.
 func (g *ChangeGate) check(all []difference) (checked []GateResult) {
 	if g.Metric.Name == "" {
 		return []GateResult{regressions(all)}

@@ -13,14 +13,14 @@ import (
 	"hammerlock/results"
 )
 
-// machine makes up runs as a shared machine would: latencies that vary log-normally from run to run, now and then a
-// run that somebody disturbed, and a speed that wanders and drifts while the runs are made.
+// machine invents runs as on a shared machine. Latencies vary log-normally from run to run, some runs are disturbed,
+// and the speed wanders and drifts.
 type machine struct {
 	rand   *rand.Rand
 	at     time.Time
-	noise  float64 // of a run by itself
-	drift  float64 // a run, steadily
-	wander float64 // how much of it is remembered by the next run
+	noise  float64 // noise of a single run
+	drift  float64 // steady change from run to run
+	wander float64 // part of it that the next run keeps
 	mood   float64
 }
 
@@ -28,7 +28,7 @@ func newMachine(seed uint64) *machine {
 	return &machine{rand: rand.New(rand.NewPCG(seed, 5)), at: time.Unix(1e9, 0), noise: 0.05}
 }
 
-// planted is what was changed in a run.
+// planted is a change that was made in a run.
 type planted struct{ p50, p99, trips, jain float64 }
 
 func (m *machine) run(e planted) results.Run {
@@ -36,14 +36,14 @@ func (m *machine) run(e planted) results.Run {
 	m.mood = m.wander*m.mood + m.rand.NormFloat64()*m.noise/2 + m.drift
 	slow := m.mood + m.rand.NormFloat64()*m.noise
 	if m.rand.Float64() < 0.05 {
-		slow += m.rand.ExpFloat64() * 0.5 // somebody compiled something
+		slow += m.rand.ExpFloat64() * 0.5 // another program was busy
 	}
 	tail := slow + m.rand.NormFloat64()*m.noise
 	ns := func(base, planted, log float64) *int64 {
 		v := int64(base * (1 + planted) * math.Exp(log))
 		return &v
 	}
-	trips := 2 + e.trips + math.Round(m.rand.Float64()*4)/1000 // a visit at the edge of the measurement
+	trips := 2 + e.trips + math.Round(m.rand.Float64()*4)/1000 // visits at the edge of the measurement
 	commands := 4 + 2*e.trips + math.Round(m.rand.Float64()*8)/1000
 	return results.Run{
 		Topology: "single", Lock: "lease", Started: m.at,
@@ -71,7 +71,7 @@ func (m *machine) pairs(n int, seed uint64, a, b planted) []Pair {
 	return pairs
 }
 
-// sides are two sides whose runs were made in turns, as from the arms of a trial.
+// sides returns two sides whose runs took turns, as the arms of a trial do.
 func sides(pairs []Pair) []Side {
 	s := []Side{{Name: "A"}, {Name: "B"}}
 	for i := range pairs {
@@ -91,7 +91,7 @@ func headlines(t testing.TB) (all []results.Metric) {
 	return all
 }
 
-// found are the metrics in which the trial sees a difference.
+// found returns the metrics in which the trial sees a difference.
 func (t *Trial) found() (names []string) {
 	for _, c := range t.Effects {
 		if c.Effect == Better || c.Effect == Worse {
@@ -112,7 +112,7 @@ func (c *Comparison) found() (names []string) {
 	return names
 }
 
-// weathers are the machines that both procedures must stand.
+// weathers are the machines on which both procedures must work.
 var weathers = map[string]func(*machine){
 	"steady":    func(*machine) {},
 	"noisy":     func(m *machine) { m.noise = 0.2 },
@@ -120,7 +120,7 @@ var weathers = map[string]func(*machine){
 	"wandering": func(m *machine) { m.wander = 0.9 },
 }
 
-// many is a number of cases, a quarter of it with -short.
+// many returns a number of cases, 25 % of it with -short.
 func many(all int) int {
 	if testing.Short() {
 		return all / 4
@@ -128,8 +128,7 @@ func many(all int) int {
 	return all
 }
 
-// TestFalseAlarms compares a thing with itself many times: in at most 5 % of the comparisons may any of the numbers
-// look like a difference.
+// TestFalseAlarms compares a setting with itself many times. At most 5 % of the comparisons may show any difference.
 func TestFalseAlarms(t *testing.T) {
 	comparisons, most := many(200), many(200)/20
 	metrics := headlines(t)
@@ -154,7 +153,7 @@ func TestFalseAlarms(t *testing.T) {
 	}
 }
 
-// TestPlantedDifferencesAreFound plants differences; 9 of 10 experiments must find them, and call them by their name.
+// TestPlantedDifferencesAreFound plants differences. Of 10 experiments 9 must find them, in the right metric.
 func TestPlantedDifferencesAreFound(t *testing.T) {
 	experiments, least := many(100), many(100)*9/10
 	metrics := headlines(t)
@@ -224,7 +223,7 @@ func TestTooFewRunsAreNoise(t *testing.T) {
 	}
 }
 
-// TestEnoughRunsAreEnough takes the numbers that the notes ask for, and one less.
+// TestEnoughRunsAreEnough uses the number of runs in the notes, and one run less.
 func TestEnoughRunsAreEnough(t *testing.T) {
 	metrics := headlines(t)
 	apart := planted{p50: 9, p99: 9, trips: 9, jain: -0.9}
@@ -240,7 +239,7 @@ func TestEnoughRunsAreEnough(t *testing.T) {
 	}
 }
 
-// TestAChangeNeverContradictsTheMediansBesideIt: the pairs say less, the medians say more.
+// TestAChangeNeverContradictsTheMediansBesideIt: the pairs suggest less, and the medians suggest more.
 func TestAChangeNeverContradictsTheMediansBesideIt(t *testing.T) {
 	metric, err := results.FindMetric("throughput")
 	if err != nil {
@@ -274,7 +273,7 @@ func TestAChangeNeverContradictsTheMediansBesideIt(t *testing.T) {
 	}
 }
 
-// TestScheduleTakesTurns wants every arm equally often early and late, whatever the seed.
+// TestScheduleTakesTurns: for any seed, every arm is equally often early and late.
 func TestScheduleTakesTurns(t *testing.T) {
 	for seed := range uint64(50) {
 		order := Schedule(12, seed)
@@ -301,7 +300,7 @@ func TestScheduleTakesTurns(t *testing.T) {
 	}
 }
 
-// TestNeitherDominates plants a trade: fairer and dearer.
+// TestNeitherDominates plants a change that is fairer and more expensive.
 func TestNeitherDominates(t *testing.T) {
 	pairs := newMachine(1).pairs(12, 1, planted{jain: -0.5}, planted{trips: 20})
 	trial := NewTrial("retry=50ms", "retry=1ms", pairs, headlines(t))
@@ -432,7 +431,7 @@ func TestGates(t *testing.T) {
 		{"fairness.starving==0", []*results.Run{&sound}, GatePass},
 		{"handoff.p50<1h", []*results.Run{&sound}, GateNoData},
 		{"cost.commands<1000", []*results.Run{&sound}, GateNoData},
-		// it is more than the longest that was seen
+		// more than the longest observed value
 		{"acquire_with_unfinished.p99<80ms", []*results.Run{&sound}, GateFail},
 		{"acquire_with_unfinished.p99<100ms", []*results.Run{&sound}, GateUnderpowered}, // nobody knows by how much
 		{"response.p99<50ms", nil, GateNoData},

@@ -14,8 +14,8 @@ import (
 	"hammerlock/results"
 )
 
-// Comparison is a table: for each group of runs and each metric it has the value of each side, and whether it differs
-// from that of the first side.
+// Comparison is a table. For each group of runs and each metric it has the value of each side, and its difference
+// from the first side.
 type Comparison struct {
 	Sides  []string     `json:"sides"`
 	By     []string     `json:"by"`
@@ -32,10 +32,9 @@ type group struct {
 	Rows []row  `json:"rows"`
 }
 
-// row has the values of one metric.
 type row struct {
 	Metric string   `json:"metric"`
-	Cells  []figure `json:"cells"` // one a side
+	Cells  []figure `json:"cells"` // one for each side
 	metric results.Metric
 }
 
@@ -47,7 +46,7 @@ type figure struct {
 	Low    *float64 `json:"low"`
 	High   *float64 `json:"high"`
 	P      float64  `json:"p"`      // p-value of the Mann-Whitney U test against the first side
-	Change float64  `json:"change"` // difference from the first side, as a share of its value
+	Change float64  `json:"change"` // difference from the first side, as a share of the first side's value
 	Effect effect   `json:"effect"`
 
 	sample    *benchmath.Sample
@@ -55,8 +54,8 @@ type figure struct {
 	took      time.Duration // mean duration of a run
 }
 
-// New compares every side with the first one. Runs are grouped by the given settings; by default by topology and lock,
-// unless the sides differ in them.
+// New compares every side with the first one. Runs are grouped by the settings in by. The default is topology and
+// lock, without those in which the sides differ.
 func New(sides []Side, by []string, metrics []results.Metric) *Comparison {
 	if len(by) == 0 {
 		by = agreement(sides)
@@ -81,7 +80,6 @@ func New(sides []Side, by []string, metrics []results.Metric) *Comparison {
 	return c
 }
 
-// newFigure summarizes a metric over some runs.
 func newFigure(m results.Metric, runs []*results.Run) figure {
 	var values []float64
 	c := figure{P: 1}
@@ -102,7 +100,7 @@ func newFigure(m results.Metric, runs []*results.Run) figure {
 	return c
 }
 
-// compare tests whether a side differs from the first one.
+// compare compares each side with the first one.
 func (r *row) compare() {
 	first := &r.Cells[0]
 	for i := range r.Cells[1:] {
@@ -118,7 +116,7 @@ func (r *row) compare() {
 	}
 }
 
-// each calls f for every cell that is not of the first side.
+// each calls f for every cell except those of the first side.
 func (c *Comparison) each(f func(g *group, r *row, k int)) {
 	for i := range c.Groups {
 		for j := range c.Groups[i].Rows {
@@ -130,8 +128,8 @@ func (c *Comparison) each(f func(g *group, r *row, k int)) {
 	}
 }
 
-// decide tells differences from noise by Holm's procedure (1979) over all tests of the table: in ascending order, each
-// p-value is compared with alpha divided by the number of remaining tests, until one is too large.
+// decide tells differences from noise, with Holm's procedure (1979) over all tests of the table. In ascending order,
+// it compares each p-value with alpha divided by the number of remaining tests, until one is too large.
 func (c *Comparison) decide() {
 	type test struct {
 		*figure
@@ -149,7 +147,7 @@ func (c *Comparison) decide() {
 			return
 		}
 		switch {
-		case t.Change == 0: // distributions differ, but not their medians
+		case t.Change == 0: // the distributions differ, but not their medians
 		case t.Change > 0 == t.more:
 			t.Effect = Better
 		default:
@@ -158,7 +156,7 @@ func (c *Comparison) decide() {
 	}
 }
 
-// enough says how many runs a side needs before any difference could be found.
+// enough notes how many runs a side needs before any difference can be found.
 func (c *Comparison) enough() {
 	tests, fewest := 0, math.MaxInt
 	c.each(func(_ *group, r *row, k int) {
@@ -182,7 +180,7 @@ func (c *Comparison) enough() {
 	}
 }
 
-// Undecided says why no difference can be found; empty if that is possible.
+// Undecided returns a text if there are too few runs to find any difference; else it is empty.
 func (c *Comparison) Undecided() string {
 	undecided := tooFew
 	c.each(func(_ *group, r *row, k int) {
@@ -193,8 +191,8 @@ func (c *Comparison) Undecided() string {
 	return undecided
 }
 
-// runsNeeded is the smallest number of runs of each side with which the U test can find the clearest possible
-// difference, as one of n tests. With k runs each, 2 of the ways to choose k of 2k runs are that clear.
+// runsNeeded returns the smallest number of runs of each side with which the U test can find the clearest possible
+// difference, as one of n tests. There are many ways to choose k of 2k runs, and 2 of them are that clear.
 func runsNeeded(tests int) int {
 	ways := 1.0
 	for k := 1; ; k++ {
@@ -205,7 +203,8 @@ func runsNeeded(tests int) int {
 	}
 }
 
-// notes lists other settings in which the sides differ, and whether the order of the runs could explain a difference.
+// notes lists other settings in which the sides differ, failures, and whether the order of the runs may explain a
+// difference.
 func notes(sides []Side, by []string) (all []string) {
 	for _, p := range properties {
 		if texts, same := p.ofAll(sides); !same && p.use&note != 0 && !slices.Contains(by, p.name) {
@@ -240,7 +239,7 @@ func sideNames(sides []Side) []string {
 	return human.Names(sides, func(s Side) string { return s.Name })
 }
 
-// labels returns the names of the sides, each with the settings in which they differ.
+// labels returns the names of the sides, each with the settings in which the sides differ.
 func labels(sides []Side, by []string) []string {
 	all := sideNames(sides)
 	for _, p := range properties {
@@ -264,8 +263,8 @@ func apart(a, b []results.Run) bool {
 		slices.MaxFunc(b, order).Started.Before(slices.MinFunc(a, order).Started)
 }
 
-// CheckGates checks assertions about the change from the first side to every other. There is no A/A comparison, so the
-// width of both confidence intervals is taken as the noise.
+// CheckGates checks assertions about the change from the first side to every other side. The noise is the width of
+// both confidence intervals, because no side is compared with itself.
 func (c *Comparison) CheckGates(gates []ChangeGate) {
 	var all []difference
 	tests := 0

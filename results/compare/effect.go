@@ -1,6 +1,6 @@
-// Package compare tells differences between runs from noise: for saved runs side by side, for trials in which two
-// settings take turns, and in a search for the highest load at which an objective holds. It checks assertions (gates)
-// on runs and on changes. It starts no run.
+// Package compare tells differences between runs from noise. It compares saved runs, and trials in which two settings
+// take turns, and it searches for the highest load at which an objective holds. It checks assertions (gates) on runs
+// and on changes. It starts no run.
 package compare
 
 import (
@@ -13,13 +13,14 @@ import (
 	"hammerlock/internal/human"
 )
 
-// The significance level holds for a whole table: if tables compare a thing with itself, 5 of 100 show any difference.
+// The significance level holds for a whole table: of 100 tables that compare a setting with itself, 5 show any
+// difference.
 const (
 	familyAlpha = 0.05
 	confidence  = 0.95
 )
 
-// effect is the outcome of a comparison of two values.
+// effect is the result of a comparison of two values.
 type effect string
 
 // The effects.
@@ -31,7 +32,7 @@ const (
 	Worse  effect = "worse"
 )
 
-// Class is a name for style sheets: better, worse or plain.
+// Class returns a name for style sheets: better, worse or plain.
 func (e effect) Class() string {
 	if e == Better || e == Worse {
 		return string(e)
@@ -39,15 +40,14 @@ func (e effect) Class() string {
 	return "plain"
 }
 
-// words describes the effect. Each table has its own words for a difference that was found.
+// words describes the effect; found is the text for a difference.
 func (e effect) words(nothing, within, found string) string {
 	return cmp.Or(map[effect]string{none: nothing, few: tooFew, noise: within}[e], found)
 }
 
-// tooFew is the text if there are not enough runs.
 const tooFew = "not enough runs to say"
 
-// gated converts the effect for assertions, which find out by themselves whether there are too few runs.
+// gated converts the effect for assertions, which themselves find out whether there are too few runs.
 func (e effect) gated() effect {
 	if e == few {
 		return noise
@@ -55,7 +55,7 @@ func (e effect) gated() effect {
 	return e
 }
 
-// median returns the median of a sample, with the confidence interval from order statistics at the given level.
+// median returns the median of a sample, with a confidence interval from order statistics.
 func median(values []float64, level float64) benchmath.Summary {
 	return benchmath.AssumeNothing.Summary(benchmath.NewSample(values, &benchmath.DefaultThresholds), level)
 }
@@ -67,7 +67,7 @@ func finite(x float64) *float64 {
 	return &x
 }
 
-// change is the difference of the second value from the first, as a share of the first.
+// change returns the difference between two values, as a share of the first one.
 func change(from, to float64) float64 {
 	switch {
 	case from == to:
@@ -79,7 +79,6 @@ func change(from, to float64) float64 {
 	}
 }
 
-// whole formats a change in whole percent.
 func whole(x float64) string {
 	if x = math.Round(100 * x); x == 0 || math.Abs(x) >= math.MaxFloat64 {
 		return signed(x)
@@ -87,7 +86,6 @@ func whole(x float64) string {
 	return fmt.Sprintf("%+.0f %%", x)
 }
 
-// signed formats a change in percent with its sign.
 func signed(x float64) string {
 	switch {
 	case x >= math.MaxFloat64 || math.IsInf(x, 1):

@@ -18,14 +18,14 @@ import (
 type Gate struct {
 	Text     string
 	Phase    string // name of the phase; empty = the whole run
-	Abort    bool   // a run that does not satisfy it is ended early
+	Abort    bool   // a run that does not satisfy the Gate is ended early
 	Metric   results.Metric
 	Relative bool // the limit is relative to the first side: 0.1 = 10 % more
 	op       string
 	limit    float64
 }
 
-// operators lists the valid comparison operators.
+// operators lists the comparison operators. An operator must stand before its own prefix.
 var operators = []string{"<=", ">=", "<", ">", "=="}
 
 const gateForm = "METRIC OPERATOR VALUE, as in response.p99<50ms, throughput>1000/s, fairness.jain>0.8 or " +
@@ -34,7 +34,7 @@ const gateForm = "METRIC OPERATOR VALUE, as in response.p99<50ms, throughput>100
 // abort is the suffix of a Gate that ends runs early.
 const abort = " abort"
 
-// ParseGate parses a Gate: [PHASE:]METRIC OPERATOR VALUE[ abort]. The error lists the valid choices.
+// ParseGate parses a Gate: [PHASE:]METRIC OPERATOR VALUE[ abort]. Its error lists the valid choices.
 func ParseGate(text string) (g Gate, err error) {
 	text = strings.TrimSpace(text)
 	if strings.ContainsAny(text, "&|,;") {
@@ -62,14 +62,15 @@ func ParseGate(text string) (g Gate, err error) {
 	return g, errors.Join(err, g.inTime(), g.parseLimit(strings.TrimSpace(rest[len(g.op):])))
 }
 
-// late lists metrics that are known only after a run; ofRuns lists those that only whole runs have.
+// late lists metrics that are known only after a run. ofRuns lists metrics that only whole runs have.
 var (
 	late   = []string{"counter.lost", "cost.round_trips", "cost.commands", "cost.server_cpu"}
 	ofRuns = []string{"counter.lost", "cost.round_trips", "unavailable.total", "unavailable.longest",
 		"recovery.longest"}
 )
 
-// inTime returns an error if the Gate ends runs early, but its metric is known only after the run.
+// inTime returns an error if the Gate ends runs early but its metric is known only after the run, or if its metric
+// has no phases.
 func (g *Gate) inTime() error {
 	switch name := g.Metric.Name; {
 	case g.Abort && slices.Contains(late, name):
@@ -80,7 +81,6 @@ func (g *Gate) inTime() error {
 	return nil
 }
 
-// Whole returns an error if the Gate is not about whole runs.
 func (g *Gate) Whole() error {
 	if g.Phase != "" || g.Abort {
 		return errors.New("only the gates of runs know phases and abort")
@@ -88,7 +88,7 @@ func (g *Gate) Whole() error {
 	return nil
 }
 
-// parseLimit parses a value of the metric, or a change. Without a metric it must be a change.
+// parseLimit parses a value of the metric, or a change. Without a metric, the text must be a change.
 func (g *Gate) parseLimit(text string) (err error) {
 	number, ok := strings.CutSuffix(text, "%")
 	switch {
@@ -106,26 +106,25 @@ func (g *Gate) parseLimit(text string) (err error) {
 	return err
 }
 
-// holds tells whether a value satisfies the Gate.
 func (g *Gate) holds(v float64) bool {
 	return v < g.limit && g.op[0] == '<' || v > g.limit && g.op[0] == '>' || v == g.limit &&
 		strings.HasSuffix(g.op, "=")
 }
 
-// GateStatus is the outcome of a Gate. The zero value is no pass.
+// GateStatus is the result of a Gate. The zero value is no pass.
 type GateStatus string
 
-// The outcomes of a Gate.
+// The results of a Gate.
 const (
 	GateNoData       GateStatus = "no data"
-	GateNotReached   GateStatus = "not reached"  // another Gate has ended the run before
+	GateNotReached   GateStatus = "not reached"  // another Gate had ended the run before
 	GateUnderpowered GateStatus = "underpowered" // too little was measured
 	GateInconclusive GateStatus = "inconclusive" // the measurements cannot be trusted
 	GateFail         GateStatus = "fail"
 	GatePass         GateStatus = "pass"
 )
 
-// GateResult is the outcome of a Gate with the value.
+// GateResult is the result of a Gate, with the value.
 type GateResult struct {
 	Gate     string     `json:"gate"`
 	Topology string     `json:"topology,omitempty"`
@@ -136,7 +135,7 @@ type GateResult struct {
 	Runs     int        `json:"runs"`
 }
 
-// Check checks the Gate against repeated runs, by their median.
+// Check checks the Gate against the median of repeated runs.
 func (g *Gate) Check(runs []*results.Run) GateResult {
 	r := GateResult{Gate: g.Text, Status: GateNoData, Runs: len(runs), Summary: "no run has data for it"}
 	if len(runs) == 0 {
@@ -193,8 +192,8 @@ func (g *Gate) Check(runs []*results.Run) GateResult {
 	return r
 }
 
-// outcome returns the status for a value. If only a lower bound of it is known, that can prove that an upper limit is
-// exceeded, or that a lower limit is kept, and nothing else.
+// outcome returns the status for a value. If the value is a lower bound of the true one, it can prove only that an
+// upper limit is exceeded, or that a lower limit is kept.
 func (g *Gate) outcome(v float64, support results.Support) GateStatus {
 	holds, fromAbove := g.holds(v), !strings.HasPrefix(g.op, ">")
 	switch {
@@ -207,7 +206,6 @@ func (g *Gate) outcome(v float64, support results.Support) GateStatus {
 	}
 }
 
-// WriteGates writes the outcomes as text.
 func WriteGates(w io.Writer, all []GateResult) error {
 	if len(all) == 0 {
 		return nil

@@ -22,16 +22,15 @@ type property struct {
 	use  use
 }
 
-// use is a set of flags that say how a property is used.
+// use is a set of flags for the use of a property.
 type use int
 
 const (
 	key    use = 1 << iota // runs can be grouped by it
-	repeat                 // repeated runs must have the same
+	repeat                 // repeated runs must have the same value
 	note                   // a comparison mentions it if the sides differ
 )
 
-// properties lists the properties of runs.
 var properties = []property{
 	{"topology", func(r *results.Run) string { return r.Topology }, key | repeat | note},
 	{"lock", func(r *results.Run) string { return r.Lock }, key | repeat | note},
@@ -48,7 +47,7 @@ var properties = []property{
 	}, note},
 }
 
-// used lists the names of properties that are used in some way.
+// used lists the names of the properties with any of these flags.
 func used(as use) (names []string) {
 	for _, p := range properties {
 		if p.use&as != 0 {
@@ -61,7 +60,7 @@ func used(as use) (names []string) {
 // Groupings lists the names of properties by which runs can be grouped.
 func Groupings() []string { return used(key) }
 
-// agreement returns those of topology and lock which are the same for all sides.
+// agreement returns topology and lock, without those in which the sides differ.
 func agreement(sides []Side) (by []string) {
 	for _, p := range properties {
 		if _, same := p.ofAll(sides); same && p.use&repeat != 0 {
@@ -91,7 +90,8 @@ func (p *property) ofAll(sides []Side) (texts []string, same bool) {
 	return texts, same
 }
 
-// groupSides divides runs into groups, in the order of their first runs. Each group has a list of runs for every side.
+// groupSides divides runs into groups, in the order of their first runs. Each group has a list of runs for every
+// side.
 func groupSides(sides []Side, by []string) (names []string, groups map[string][][]*results.Run) {
 	groups = map[string][][]*results.Run{}
 	for i := range sides {

@@ -7,10 +7,10 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Mark is the first line of a comment on a pull request, by which a later CI run finds and replaces the comment.
+// Mark is the first line of a comment on a pull request. A later CI run finds the comment by this line and replaces
+// it.
 const Mark = "<!-- hammerlock comparison -->"
 
-// WriteMarkdown writes the comparison as a comment on a pull request.
 func (v *View) WriteMarkdown(w io.Writer) error {
 	p := &human.Printer{W: w}
 	p.Line("%s\n### %s\n", Mark, inline(v.Title))
@@ -42,7 +42,7 @@ func (v *View) WriteMarkdown(w io.Writer) error {
 	return p.Err
 }
 
-// markdown writes a row for each metric and each side but the first, which is a column.
+// markdown writes a row for each metric and each side except the first, whose values are in a column.
 func (t *Table) markdown(p *human.Printer, sides []string) {
 	p.Line("")
 	if t.Name != "" {

@@ -16,20 +16,20 @@ type probe struct {
 
 // Search looks for the highest value of a setting at which an objective holds.
 type Search struct {
-	From, Most float64 // first and largest value to try
-	Step       float64 // how exactly to find the edge, as a share of the value
+	From, Most float64 // first value to try, and largest value to try
+	Step       float64 // precision of the result, as a share of the value
 	Whole      bool    // the setting is an integer
-	// Try makes a measurement at a value.
-	Try func(at float64) (GateResult, error)
+	Try        func(at float64) (GateResult, error)
 }
 
-// Found is the result of a search: the highest value at which the objective held, and the next one at which it did not.
+// Found is the result of a search: the highest value at which the objective held, and the next value, at which it did
+// not.
 type Found struct {
 	Objective string     `json:"objective"`
 	Over      string     `json:"over"`
 	Holds     *float64   `json:"holds"` // null if the objective held nowhere
 	Breaks    *float64   `json:"breaks"`
-	Status    GateStatus `json:"status"` // pass means that both values were confirmed
+	Status    GateStatus `json:"status"` // pass = both values were confirmed
 	Reason    string     `json:"reason"`
 	Probes    []probe    `json:"probes"`
 }
@@ -38,18 +38,17 @@ type Found struct {
 const (
 	looks    = 3
 	majority = looks/2 + 1
-	attempts = 4 // how often to look for an edge that can be confirmed
+	attempts = 4 // number of times to look for an edge that can be confirmed
 )
 
-// search is a search in progress.
 type search struct {
 	Search
 	found Found
 	err   error
 }
 
-// Run increases the value in growing steps until the objective fails, then bisects, then repeats measurements on both
-// sides of the edge. If these do not confirm a side, it continues the search there.
+// Run increases the value in growing steps until the objective fails, and then bisects. Then it repeats measurements
+// on both sides of the edge. If these do not confirm a side, it continues the search there.
 func (s Search) Run() (Found, error) {
 	w := &search{Search: s}
 	low, high := w.bracket()
@@ -84,7 +83,7 @@ func (s Search) Run() (Found, error) {
 // over tells whether a measurement had no result, which ends the search.
 func (w *search) over() bool { return w.found.Status != "" }
 
-// least is the smallest value to try.
+// least returns the smallest value to try.
 func (s *Search) least() float64 {
 	if s.Whole {
 		return 1
@@ -109,8 +108,8 @@ func (w *search) look(at float64) bool {
 	return r.Status == GatePass
 }
 
-// bracket finds a value at which the objective holds (0 if there is none), and one at which it fails (infinite if there
-// is none).
+// bracket returns a value at which the objective holds (0 if there is none), and one at which it fails (infinite if
+// there is none).
 func (w *search) bracket() (low, high float64) {
 	switch {
 	case w.look(w.From):
@@ -122,7 +121,6 @@ func (w *search) bracket() (low, high float64) {
 	}
 }
 
-// upper doubles a value until the objective fails.
 func (w *search) upper(low float64) float64 {
 	for at := low; at < w.Most && !w.over(); {
 		if at = min(2*at, w.Most); !w.look(at) && !w.over() {
@@ -132,7 +130,6 @@ func (w *search) upper(low float64) float64 {
 	return math.Inf(1)
 }
 
-// lower halves a value until the objective holds.
 func (w *search) lower(high float64) float64 {
 	for at := high; at > w.least() && !w.over(); {
 		if at = w.round(max(at/2, w.least())); w.look(at) {
@@ -149,7 +146,7 @@ func (w *search) round(x float64) float64 {
 	return x
 }
 
-// bisect halves the interval at its geometric mean until it is narrow enough.
+// bisect halves the interval at its geometric mean until the interval is narrow enough.
 func (w *search) bisect(low, high float64) (float64, float64) {
 	for high/low > 1+w.Step && !(w.Whole && high-low <= 1) {
 		at := w.round(math.Sqrt(low * high))
@@ -168,7 +165,7 @@ func (w *search) bisect(low, high float64) (float64, float64) {
 	return low, high
 }
 
-// confirm repeats a measurement until most of them agree, including the first one.
+// confirm repeats a measurement until most measurements agree, including the first one.
 func (w *search) confirm(at float64, want GateStatus) bool {
 	agree, differ := 1, 0
 	for agree < majority && differ < majority && !w.over() {
@@ -190,7 +187,6 @@ func (w *search) end(low, high float64, status GateStatus, reason string) (Found
 	return f, w.err
 }
 
-// WriteText writes the result of a search as text.
 func (f *Found) WriteText(w io.Writer) error {
 	p := &human.Printer{W: w}
 	p.Line("%s over %s", f.Objective, f.Over)

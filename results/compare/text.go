@@ -10,7 +10,7 @@ import (
 	"hammerlock/results"
 )
 
-// WriteText writes the comparison as text. "~" marks a difference that may be noise.
+// WriteText writes the comparison as text. The sign ~ marks a difference that may be noise.
 func (c *Comparison) WriteText(w io.Writer) error {
 	p := &human.Printer{W: w}
 	for _, g := range c.Groups {
@@ -35,7 +35,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	return p.Err
 }
 
-// writeRow writes a row of the table. Each side but the first has its change beside it.
+// writeRow writes a row of the table. Each side except the first has its change beside it.
 func writeRow(p *human.Printer, label string, cells []string, change func(int) string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-26s", label)
@@ -62,13 +62,11 @@ func (c *figure) text(m results.Metric) string {
 	return m.Format(c.Median) + fmt.Sprintf(" ± %.0f %%", 100*max(c.Median-*c.Low, *c.High-c.Median)/c.Median)
 }
 
-// verdict formats the change from the first side.
 func (c *figure) verdict() string {
 	p := fmt.Sprintf("(p=%.3f)", c.P)
 	return c.Effect.words("-", "~ "+p, fmt.Sprintf("%s %s %s", whole(c.Change), c.Effect, p))
 }
 
-// WriteText writes the trial as text.
 func (t *Trial) WriteText(w io.Writer) error {
 	p := &human.Printer{W: w}
 	sides := []string{t.A, t.B}

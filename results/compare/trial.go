@@ -12,11 +12,10 @@ import (
 	"hammerlock/results"
 )
 
-// Arm is one of three settings that take turns in a trial: A, B, and twin, which is the same as A. A difference between
-// A and twin can only be noise.
+// Arm is one of three settings that take turns in a trial: A, B, and twin, which is the same as A. A difference
+// between A and twin can only be noise.
 type Arm int
 
-// The arms.
 const (
 	ArmA Arm = iota
 	ArmB
@@ -24,8 +23,8 @@ const (
 	arms
 )
 
-// Schedule returns the order of a trial's runs, three for each pair. Every second pair runs in reverse order (ABBA), so
-// that a machine that becomes slower or faster favours no arm.
+// Schedule returns the order of a trial's runs, three for each pair. Every second pair runs in reverse order, so that
+// a machine that becomes slower or faster favours no arm.
 func Schedule(pairs int, seed uint64) (order []Arm) {
 	random := rand.New(rand.NewPCG(seed, uint64(pairs)))
 	var block []Arm
@@ -41,10 +40,9 @@ func Schedule(pairs int, seed uint64) (order []Arm) {
 	return order
 }
 
-// Pair has the runs of the three arms that were made one after the other.
+// Pair has one run of each arm. The three were made one after another.
 type Pair [arms]results.Run
 
-// Trial is the result of a paired comparison of two settings.
 type Trial struct {
 	A       string       `json:"a"`
 	B       string       `json:"b"`
@@ -58,7 +56,6 @@ type Trial struct {
 	each     time.Duration // duration of a pair
 }
 
-// contrast is the result for one metric.
 type contrast struct {
 	Metric string   `json:"metric"`
 	Pairs  int      `json:"pairs"` // number of pairs that have the metric
@@ -76,8 +73,8 @@ type contrast struct {
 	saturated bool         // the load generator was too slow in most runs of an arm
 }
 
-// NewTrial compares the two settings. The confidence intervals hold for all metrics together (Bonferroni). A change is
-// a difference if its interval does not contain 0 and it exceeds the noise floor.
+// NewTrial compares two settings. The confidence intervals hold for all metrics together (Bonferroni). A change is a
+// difference if its interval does not contain 0 and the change exceeds the noise floor.
 func NewTrial(a, b string, pairs []Pair, metrics []results.Metric) *Trial {
 	t := &Trial{A: a, B: b, Pairs: len(pairs)}
 	for i := range pairs {
@@ -118,8 +115,8 @@ func saturatedRuns(pairs []Pair, arm Arm) (n int) {
 	return n
 }
 
-// PairsNeeded is how many pairs are needed so that the interval from the smallest to the largest difference has the
-// confidence that n metrics together require.
+// PairsNeeded returns the smallest number of pairs for a decision about n metrics. With fewer pairs, even the
+// interval from the smallest to the largest difference has too little confidence.
 func PairsNeeded(metrics int) int {
 	n := 1
 	for 2*math.Pow(0.5, float64(n)) > familyAlpha/float64(metrics) {
@@ -165,11 +162,11 @@ func newContrast(m results.Metric, pairs []Pair, level float64) contrast {
 	return c
 }
 
-// contradicted tells whether the medians of A and B suggest the opposite of the median over the pairs. Then the sign of
-// the change is unreliable.
+// contradicted tells whether the medians of A and B suggest the opposite of the median over the pairs. Then the sign
+// of the change is unreliable.
 func (c *contrast) contradicted() bool { return c.Change != nil && *c.Change*(c.B-c.A) < 0 }
 
-// ratio is the logarithm of to/from. A value that is not positive is replaced by the least one.
+// ratio returns the logarithm of to/from. A value that is not positive is replaced by least.
 func ratio(from, to, least float64) float64 {
 	if to == from {
 		return 0
@@ -183,7 +180,7 @@ func ratio(from, to, least float64) float64 {
 	return math.Log(positive(to) / positive(from))
 }
 
-// conclude says which side is better in which respect, and whether one side is better in all.
+// conclude writes which side is better in which respect, and whether one side is better in all.
 func (t *Trial) conclude() {
 	b, a := t.facets(Better), t.facets(Worse)
 	if b != "" {
@@ -207,7 +204,7 @@ func (t *Trial) conclude() {
 	}
 }
 
-// Undecided says why no difference can be found; empty if that is possible.
+// Undecided returns a text if there are too few pairs to find any difference; else it is empty.
 func (t *Trial) Undecided() string {
 	for _, c := range t.Effects {
 		if c.Effect != none && c.Effect != few {
@@ -240,7 +237,6 @@ func (t *Trial) facets(e effect) string {
 	return strings.Join(all, " and ")
 }
 
-// CheckGates checks assertions about the change from A to B.
 func (t *Trial) CheckGates(gates []ChangeGate) {
 	var all []difference
 	for _, c := range t.Effects {

@@ -9,46 +9,44 @@ import (
 	"hammerlock/results"
 )
 
-// View is a comparison in the form that is shown on a page and in a pull request.
+// View is a comparison in the form that a page and a pull request show.
 type View struct {
 	Title   string
-	Failed  string // the safety property that failed in one of the runs; empty if none did
+	Failed  string // safety property that failed in one of the runs; empty = none
 	Sides   []string
 	Tables  []Table
 	Summary []string
 	Notes   []string
 	Gates   []GateResult
 	Method  string // how differences were told from noise
-	Command string // repeats the comparison
+	Command string // the command that repeats the comparison
 }
 
-// Table has the values that are compared with each other, such as those of one topology.
+// Table has values that are compared with each other, such as those of one topology.
 type Table struct {
 	Name string
 	Rows []Row
 }
 
-// Row has the values of one metric.
 type Row struct {
 	Metric, Says string
-	Cells        []Cell // one a side
+	Cells        []Cell // one for each side
 }
 
-// Cell is the value of a metric for one side, with its change from the first side as a share.
+// Cell is the value of a metric for one side, and its change from the first side.
 type Cell struct {
-	Side, Value, Verdict, Sign    string // Verdict is in words, so that the sign alone is never the only information
+	Side, Value, Verdict, Sign    string // Verdict is in words, because a sign alone is not enough
 	Values                        []float64
 	Median                        float64
 	Low, High                     *float64 // ends of the confidence interval of the median
-	Change, From, To, Noise       *float64 // nil if unknown
+	Change, From, To, Noise       *float64 // shares; nil = unknown
 	ChangeText, Interval, Floored string
 	Effect                        effect
 }
 
-// signs precede the words of an effect.
 var signs = map[effect]string{few: "?", noise: "~", Better: "✓", Worse: "✕"}
 
-// explain sets the words for a change. Cells of the first side have none.
+// explain sets the texts of a change. For the first side they are "-".
 func (c *Cell) explain() {
 	c.Sign, c.ChangeText, c.Interval, c.Floored = signs[c.Effect], "-", "-", "-"
 	if c.Change != nil {
@@ -62,7 +60,7 @@ func (c *Cell) explain() {
 	}
 }
 
-// View shows the comparison.
+// View returns the comparison as a View.
 func (c *Comparison) View() *View {
 	v := &View{Title: strings.Join(c.labels, " · "), Sides: c.labels, Notes: c.Notes, Gates: c.Gates,
 		Method: fmt.Sprintf("Medians with their %.0f %% confidence intervals. A change is more than noise if a "+
@@ -104,7 +102,7 @@ func (r *row) cell(k int, side string) Cell {
 	return x
 }
 
-// count says in one sentence in how many metrics a side differs from the first.
+// count says in one sentence in which metrics a side differs from the first.
 func (c *Comparison) count(k int, side string) string {
 	found := map[effect][]string{}
 	c.each(func(g *group, r *row, at int) {
@@ -128,7 +126,7 @@ func (c *Comparison) count(k int, side string) string {
 	}
 }
 
-// View shows the trial.
+// View returns the trial as a View.
 func (t *Trial) View() *View {
 	sides := []string{t.A, t.B}
 	v := &View{Title: t.A + " · " + t.B, Sides: sides, Summary: t.Summary, Notes: t.Notes, Gates: t.Gates,
@@ -160,7 +158,7 @@ func (c *contrast) row(sides []string) Row {
 	return Row{Metric: c.Metric, Says: c.metric.Direction(), Cells: []Cell{a, b}}
 }
 
-// failures says in how many runs of a side a safety property failed; empty if in none.
+// failures says in how many runs of a side a safety property failed; empty = in none.
 func failures(s *Side) string {
 	failed := slices.DeleteFunc(slices.Clone(s.Runs), func(r results.Run) bool { return !r.Failed() })
 	if len(failed) == 0 {

@@ -20,10 +20,9 @@ import (
 	"hammerlock/results"
 )
 
-// artifacts is where pictures of the report are left for a look at them.
+// artifacts is the directory for pictures of the report, for people to look at.
 const artifacts = "../../bin/artifacts"
 
-// tab is a page of a report.
 type tab struct{ *browser.Tab }
 
 func openTab(t *testing.T, chromium context.Context, wide, high int64) tab {
@@ -31,7 +30,7 @@ func openTab(t *testing.T, chromium context.Context, wide, high int64) tab {
 	return tab{browser.Open(t, chromium, wide, high)}
 }
 
-// address is where a file is for a browser.
+// address returns the address of a file for a browser.
 func address(t *testing.T, path string) string {
 	t.Helper()
 	full, err := filepath.Abs(path)
@@ -41,7 +40,7 @@ func address(t *testing.T, path string) string {
 	return "file://" + full
 }
 
-// quiet fails the test if the browser complained, or asked for anything but the page.
+// quiet fails the test if the browser reported errors, or requested anything but the page.
 func (b tab) quiet(t *testing.T) {
 	t.Helper()
 	b.Quiet(t, func(url string) bool {
@@ -49,7 +48,7 @@ func (b tab) quiet(t *testing.T) {
 	})
 }
 
-// leave writes a file for a look at it.
+// leave writes a file for people to look at.
 func leave(t *testing.T, name string, data []byte) {
 	t.Helper()
 	if err := errors.Join(os.MkdirAll(artifacts, 0o755),
@@ -58,7 +57,7 @@ func leave(t *testing.T, name string, data []byte) {
 	}
 }
 
-// picture leaves a picture and returns how many colours it has.
+// picture saves a picture and returns the number of its colours.
 func (b tab) picture(t *testing.T, name, selector string) int {
 	t.Helper()
 	take := chromedp.FullScreenshot(100)
@@ -81,7 +80,7 @@ func (b tab) picture(t *testing.T, name, selector string) int {
 	return len(colors)
 }
 
-// drawn returns the state of every panel: how many of its canvas's pixels are inked.
+// drawnScript returns the state of every chart: the number of drawn pixels of its canvas.
 const drawnScript = `[...document.querySelectorAll("[data-chart]")].map(box => {
 	const canvas = box.querySelector("canvas:not(.swatch)");
 	let ink = 0;
@@ -117,7 +116,7 @@ func (b tab) inkOf(t *testing.T, name string) int {
 	return b.inkIn(t, "page.strips.run0.canvas", name)
 }
 
-// inkIn counts them in any canvas.
+// inkIn counts these pixels in any canvas.
 func (b tab) inkIn(t *testing.T, canvas, name string) int {
 	t.Helper()
 	return browser.JS[int](t, b.Tab, fmt.Sprintf(`(() => {
@@ -136,7 +135,8 @@ func (b tab) inkIn(t *testing.T, canvas, name string) int {
 	})()`, canvas, name))
 }
 
-// TestLiveReportInABrowser shows pages in one browser, a tab after the other: it draws what is in front.
+// TestLiveReportInABrowser shows pages in one browser, one tab after another, because a browser draws only the tab in
+// front.
 func TestLiveReportInABrowser(t *testing.T) {
 	t.Parallel()
 	chromium := browser.Start(t)
@@ -197,7 +197,7 @@ func oneRun(t *testing.T, chromium context.Context) {
 	b.quiet(t)
 }
 
-// narrow shows the page on a phone: it is no wider than that.
+// narrow shows the page on a phone: it must not be wider.
 func (b tab) narrow(t *testing.T, name string) {
 	t.Helper()
 	b.Size(t, 375, 800)
@@ -214,7 +214,7 @@ func (b tab) narrow(t *testing.T, name string) {
 	b.picture(t, name, "")
 }
 
-// strip goes from the whole run to a millisecond around a violation and on to its operations.
+// strip zooms from the whole run to a millisecond around a violation, and then to its operations.
 func (b tab) strip(t *testing.T) {
 	t.Helper()
 	if n := b.inkOf(t, "overlap"); n < 20 {
@@ -252,7 +252,7 @@ func severalRuns(t *testing.T, chromium context.Context) {
 			r.Name, r.Lock = fmt.Sprintf("run-%d", i), []string{"lease", "naive", "redsync"}[i]
 		}))
 	}
-	if err := os.Remove(filepath.Join(dirs[2], results.HistoryFile)); err != nil { // as bench leaves it
+	if err := os.Remove(filepath.Join(dirs[2], results.HistoryFile)); err != nil { // as bench saves it
 		t.Fatal(err)
 	}
 	path := filepath.Join(out, File)
@@ -261,7 +261,7 @@ func severalRuns(t *testing.T, chromium context.Context) {
 	}
 	b := openTab(t, chromium, 1280, 900)
 	b.Show(t, address(t, path))
-	// what is in sight is drawn unasked
+	// visible charts are drawn without a request
 	browser.Do(t, b.Tab, chromedp.WaitVisible(chromedp.CSS("[data-chart=pareto][data-drawn=yes]")))
 	if late := b.text(t, `document.querySelector("#run2 [data-chart=lorenz]").dataset.drawn || "not yet"`); late !=
 		"not yet" {
@@ -309,7 +309,7 @@ func withoutScripts(t *testing.T, chromium context.Context) {
 	b.quiet(t)
 }
 
-// printed prints the page, charts and all.
+// printed prints the page with its charts.
 func printed(t *testing.T, chromium context.Context) {
 	dir := crowd{workers: 8, visits: 1000, intrude: 100, seed: 5}.save(t, t.TempDir(), func(*results.Run) {})
 	if err := save(dir); err != nil {

@@ -12,7 +12,7 @@ import (
 	"hammerlock/results"
 )
 
-// state is a verdict in a page: a word, a sign and a colour, so that colour is never the only information.
+// state is a verdict in a page. It has a word and a sign, because a colour alone is not enough.
 type state struct{ Class, Sign, Word string }
 
 func stateOf(s checker.Status) state {
@@ -30,9 +30,8 @@ func generatorState(g *results.Generator) state {
 	return s
 }
 
-// tableView is a table of texts.
 type tableView struct {
-	// Class is facts (two columns, name and value), words (more words than numbers) or ops (operations)
+	// facts (two columns, name and value), words (more words than numbers) or ops (operations)
 	Class, Note string
 	Head        []string
 	Rows        [][]cellView
@@ -41,8 +40,8 @@ type tableView struct {
 type cellView struct {
 	Text  string
 	State *state
-	Bar   int    // length of a bar in percent; 0 = none
-	Link  string // ID of the run that the cell links to; empty = none
+	Bar   int    // length of a bar in percent; 0 = no bar
+	Link  string // ID of the run to which the cell links; empty = no link
 }
 
 // add adds a row of texts and returns it.
@@ -62,7 +61,7 @@ func (t *tableView) addAll(prefix string, values map[string]string) {
 	}
 }
 
-// facts makes a table of names and values. It leaves out empty values.
+// facts makes a table of names and values, without empty values.
 func facts(pairs ...string) tableView {
 	t := tableView{Class: "facts"}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -73,7 +72,7 @@ func facts(pairs ...string) tableView {
 	return t
 }
 
-// clockText formats a time of the run to the microsecond, so that events can be compared.
+// clockText formats a time of the run in microseconds, so that events can be compared.
 func clockText(at time.Duration) string {
 	if at == history.Forever {
 		return "never"

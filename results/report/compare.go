@@ -33,7 +33,7 @@ func WriteComparison(v *compare.View, w io.Writer) error {
 	).Render(w)
 }
 
-// sides is a table of the numbers, with a row for each side.
+// sides makes a table of the numbers, with a row for each side.
 func sides(t *compare.Table) g.Node {
 	heads := []string{"Number", "Side", "Median", "Runs", "Change", "Verdict",
 		"Change, its interval and the noise floor"}
@@ -65,7 +65,7 @@ func sides(t *compare.Table) g.Node {
 		h.TFoot(h.Tr(h.Td(h.ColSpan("6")), h.Td(axis(t)))))
 }
 
-// gates lists the outcomes of a comparison's assertions.
+// gates lists the results of a comparison's assertions.
 func gates(v *compare.View) g.Node {
 	if len(v.Gates) == 0 {
 		return nil
@@ -78,13 +78,12 @@ func gates(v *compare.View) g.Node {
 	return part("Gates", h.Div(h.Class("scroll"), h.Table(h.Class("words"), h.TBody(rows))))
 }
 
-// gateState returns how the outcome of an assertion is shown.
 func gateState(s compare.GateStatus) state {
 	shown := map[compare.GateStatus]checker.Status{compare.GatePass: checker.Pass, compare.GateFail: checker.Fail}[s]
 	return state{stateOf(shown).Class, stateOf(shown).Sign, strings.ToUpper(string(s))}
 }
 
-// stateOfComparison is the worst outcome: a failed safety property, a failed assertion, or none.
+// stateOfComparison returns the worst result: a failed safety property, a failed assertion, or none.
 func stateOfComparison(v *compare.View) state {
 	s := state{"plain", "≷", "Comparison"}
 	if len(v.Gates) > 0 {
@@ -106,7 +105,7 @@ func stateOfComparison(v *compare.View) state {
 	return s
 }
 
-// Width, height and half of the height of the pictures in a row.
+// Measures of the pictures in a row.
 const (
 	forestWide = 320.0
 	forestEdge = 7.0 // margin on both sides, so that a mark at the edge is visible
@@ -115,8 +114,7 @@ const (
 	rowMiddle  = rowHigh / 2
 )
 
-// reach is the largest change in a table, as the logarithm of a ratio. It is at least 10 % and at most a factor of
-// eight.
+// reach returns the largest change in a table, as the logarithm of a ratio: from 10 % to a factor of 8.
 func reach(t *compare.Table) float64 {
 	most := math.Log(1.1)
 	for i := range t.Rows {
@@ -132,7 +130,8 @@ func reach(t *compare.Table) float64 {
 	return min(most*1.08, math.Log(8))
 }
 
-// place is the position of a change in a picture: no change is in the middle, equal ratios have equal distances.
+// place returns the position of a change in a picture. No change is in the middle, and equal ratios have equal
+// distances.
 func place(share, reach float64) float64 {
 	at := math.Copysign(reach, share)
 	if share > -1 {
@@ -166,7 +165,7 @@ func forest(c *compare.Cell, t *compare.Table) g.Node {
 	return g.Raw(b.String())
 }
 
-// markOf is a diamond, or an arrow if the change lies outside the picture.
+// markOf returns a diamond, or an arrow if the change lies outside the picture.
 func markOf(share, reach float64) string {
 	switch {
 	case share <= -1 || math.Log1p(share) < -reach:
@@ -202,7 +201,7 @@ func axisText(percent float64) string {
 	return fmt.Sprintf("%+.0f %%", percent)
 }
 
-// dots draws each run of a side, the median and its confidence interval. All sides of the row share the scale.
+// dots draws each run of a side, the median and its confidence interval. All sides of the row have the same scale.
 func dots(c *compare.Cell, row *compare.Row) g.Node {
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, cell := range row.Cells {

@@ -14,7 +14,7 @@ import (
 	"hammerlock/results/compare"
 )
 
-// trial is one of two settings, in turns, of which the second is slower by a factor and costs as much.
+// trial makes a trial of two settings, of which the second is slower by a factor and costs the same.
 func trial(t *testing.T, pairs int, factor float64) *compare.Trial {
 	t.Helper()
 	var metrics []results.Metric
@@ -41,7 +41,7 @@ func trial(t *testing.T, pairs int, factor float64) *compare.Trial {
 	return compare.NewTrial("lock=<lease>", "lock=watch|spin", all, metrics)
 }
 
-// TestComparisonAsPageAndComment wants what is known on both, in words, with nothing taken for markup.
+// TestComparisonAsPageAndComment: both have all facts in words, and escape markup.
 func TestComparisonAsPageAndComment(t *testing.T) {
 	gate, err := compare.ParseChangeGate("response.p50<+10%")
 	if err != nil {
@@ -82,7 +82,7 @@ func TestComparisonAsPageAndComment(t *testing.T) {
 	}
 }
 
-// TestPlacesOfChanges: no change is in the middle, a ratio and its inverse lie equally far from it, and nothing lies
+// TestPlacesOfChanges: no change is in the middle, a ratio and its inverse are equally far from it, and nothing is
 // outside.
 func TestPlacesOfChanges(t *testing.T) {
 	if x := place(0, 1); x != forestWide/2 {
@@ -98,7 +98,7 @@ func TestPlacesOfChanges(t *testing.T) {
 	}
 }
 
-// comparisonDrawn looks at the page: it is quiet, nothing is cut off, and both themes have their colours.
+// comparisonDrawn checks the page: it has no errors, nothing is cut off, and both themes have their colours.
 func comparisonDrawn(t *testing.T, b tab) {
 	path := filepath.Join(t.TempDir(), "comparison.html")
 	var page bytes.Buffer

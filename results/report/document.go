@@ -15,7 +15,7 @@ type runDocument struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	Status string `json:"status"`
-	// number of the group of runs with which its latencies are compared; -1 = with none
+	// number of the group of runs with which its latencies are compared; -1 = none
 	Load    int              `json:"load"`
 	Trips   *float64         `json:"trips"`
 	P99     *int64           `json:"p99"`
@@ -32,8 +32,9 @@ type runDocument struct {
 // faultDocument is a fault, or a phase, in a chart.
 type faultDocument struct {
 	From int64 `json:"from"`
-	To   int64 `json:"to"` // -1: never healed
-	// In and Out say when a fault was in force. Before In it was being injected, after Out it was being healed.
+	To   int64 `json:"to"` // -1 = never healed
+	// In and Out are the times between which a fault was active. Before In it was being injected, after Out it was
+	// being healed.
 	In   int64  `json:"in,omitempty"`
 	Out  int64  `json:"out,omitempty"`
 	Name string `json:"name"`

@@ -8,14 +8,14 @@ import (
 
 // loadView compares the runs that had the same load.
 type loadView struct {
-	Title, Load    string // title and settings of the load; empty if all runs have the same
+	Title, Load    string // title and settings of the load; empty if all runs have the same load
 	Number         int
 	Table          tableView
-	Cost, Response bool // whether the charts of cost and of response times have data
+	Cost, Response bool // whether there is data for the charts of cost and of response times
 }
 
-// loads groups the runs by their load, if several can be compared. If there is an open loop as well, a closed loop
-// shows no latencies: these would depend on the machine.
+// loads groups the runs by their load, if several can be compared. If there is an open loop too, a closed loop shows
+// no latencies, because these would depend on the machine.
 func loads(runs []saved, names []string) (all []loadView) {
 	open := slices.ContainsFunc(runs, func(r saved) bool { return alike(r.Run) && r.Rate > 0 })
 	for number, load := range loadsOf(runs) {

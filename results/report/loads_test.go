@@ -7,7 +7,7 @@ import (
 	"hammerlock/results"
 )
 
-// TestLoads: each load has a table of its own, and a crowd beside an open loop has no latencies and no chart.
+// TestLoads: each load has its own table. A closed loop beside an open loop has no latencies and no chart.
 func TestLoads(t *testing.T) {
 	var runs []saved
 	for _, rate := range []float64{100, 0} {

@@ -8,7 +8,7 @@ import (
 	"hammerlock/results"
 )
 
-// Unsaved has a command's findings besides its saved runs.
+// Unsaved has a command's findings that are not in its saved runs.
 type Unsaved struct {
 	Explored []results.Judgement
 	NotRun   []results.NotRun
@@ -25,14 +25,15 @@ func (b *Unsaved) runs() (all []saved) {
 	return all
 }
 
-// matrixView is a table with a row for each run and a column for each property, with notes on those that did not pass.
+// matrixView is a table with a row for each run and a column for each property, with notes on those that did not
+// pass.
 type matrixView struct {
 	Table, NotRun tableView
 	Failures      []storyView
 	Open          []string // scenarios without a verdict, with the reasons
 }
 
-// matrix makes the table. It is empty if only one property of the runs was judged, as with bench.
+// matrix makes the table. The table is empty if only one property of the runs was judged, as with bench.
 func matrix(runs []saved, names []string, not []results.NotRun) (m matrixView) {
 	judged, head := make([]results.Judgement, len(runs)), []string{"Scenario", "Verdict"}
 	var locks []string

@@ -12,7 +12,7 @@ import (
 	"hammerlock/results"
 )
 
-// TestMatrix has a run of each kind: what it says of each property, of what did not pass, and of what was not run.
+// TestMatrix has a run of each kind, and checks the properties, the failures and the scenarios that were not run.
 func TestMatrix(t *testing.T) {
 	verdict := func(name string, s checker.Status, cause string) checker.Verdict {
 		return checker.Verdict{Checker: name, Status: s, Cause: cause, Summary: "found by " + name}
@@ -71,7 +71,7 @@ single lease late NOT RUN [] [] [] [] [] [the budget is over]
 	order(t, runs)
 }
 
-// order looks at the page: the matrix comes first, then what did not pass, then the runs.
+// order checks the page: the matrix is first, then the failures, then the runs.
 func order(t *testing.T, runs []saved) {
 	t.Helper()
 	var page bytes.Buffer
@@ -90,7 +90,7 @@ func order(t *testing.T, runs []saved) {
 	}
 }
 
-// TestAnAttemptThatWasRepeatedIsLeftOut of the page of several runs.
+// TestAnAttemptThatWasRepeatedIsLeftOut of a page with several runs.
 func TestAnAttemptThatWasRepeatedIsLeftOut(t *testing.T) {
 	out := t.TempDir()
 	var dirs []string

@@ -12,7 +12,7 @@ import (
 	"hammerlock/results"
 )
 
-// telling lists properties by which runs in a page can be distinguished, the simplest first.
+// telling lists properties that distinguish the runs of a page, the simplest first.
 var telling = []func(*results.Run) string{
 	func(r *results.Run) string {
 		if r.Explored {
@@ -39,8 +39,8 @@ var telling = []func(*results.Run) string{
 	func(r *results.Run) string { return r.Settings["server"] },
 }
 
-// titles names the runs of a page by their differences. It returns what they have in common as well. Repeated runs are
-// numbered.
+// titles names the runs of a page by their differences, and numbers repeated runs. The result common is what all runs
+// have in common.
 func titles(runs []saved) (names []string, common string) {
 	names = make([]string, len(runs))
 	var same []string
@@ -75,7 +75,6 @@ func titles(runs []saved) (names []string, common string) {
 	return names, common
 }
 
-// joinTitle joins the non-empty parts of a title.
 func joinTitle(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " · ")
 }

@@ -12,7 +12,7 @@ import (
 	"hammerlock/results"
 )
 
-// TestRunsAreNamedByWhatDiffers and nothing else: what all have in common is said once.
+// TestRunsAreNamedByWhatDiffers and nothing else; what all have in common is written once.
 func TestRunsAreNamedByWhatDiffers(t *testing.T) {
 	run := func(topology, lock, scenario string, workers int) results.Run {
 		return results.Run{Topology: topology, Lock: lock, Scenario: scenario,
@@ -51,7 +51,7 @@ func savedOf(runs []results.Run) (all []saved) {
 	return all
 }
 
-// TestManyRunsAreFolded below a table that leads to each of them.
+// TestManyRunsAreFolded below a table with a link to each of them.
 func TestManyRunsAreFolded(t *testing.T) {
 	for n, folds := range map[int]int{1: 0, unfolded: 0, unfolded + 1: unfolded + 1} {
 		var page bytes.Buffer
@@ -67,7 +67,7 @@ func TestManyRunsAreFolded(t *testing.T) {
 	}
 }
 
-// TestWhatASealSays has a run that passed on a machine that was too busy to be measured: it is no plain pass.
+// TestWhatASealSays: a run that passed on a busy machine is no plain pass.
 func TestWhatASealSays(t *testing.T) {
 	pass := []checker.Verdict{{Checker: "exclusion", Status: checker.Pass}}
 	for state, want := range map[results.GeneratorState]string{results.GeneratorOK: "pass",
@@ -79,7 +79,7 @@ func TestWhatASealSays(t *testing.T) {
 	}
 }
 
-// TestWhenFaultsAreInForce tells a fault's injection, its force and its healing apart, and names the roles that
+// TestWhenFaultsAreInForce distinguishes a fault's injection, its effect and its healing, and names the roles that
 // changed.
 func TestWhenFaultsAreInForce(t *testing.T) {
 	run := saved{Run: &results.Run{}, faults: []string{"kill-primary"}, notes: map[int64]string{}, others: []event{

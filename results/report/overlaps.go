@@ -12,10 +12,9 @@ type overlap struct {
 	from, to time.Duration
 	a, b     int32
 	key      int32
-	late     bool // the overlap exists only because one of the workers went on after the end of its lease
+	late     bool // there is an overlap only because a worker went on after the end of its lease
 }
 
-// overlapFinder finds all overlaps of holds.
 type overlapFinder struct {
 	keys  map[int32]*keyHolds
 	found func(overlap)
@@ -23,7 +22,7 @@ type overlapFinder struct {
 
 type keyHolds struct {
 	active []pageHold // holds of visits in progress
-	closed []pageHold // holds that have ended, but may still overlap one in progress
+	closed []pageHold // ended holds that may still overlap one in progress
 }
 
 type pageHold struct {
@@ -40,8 +39,8 @@ func (f *overlapFinder) granted(v *stripVisit) {
 	k.active = append(k.active, pageHold{worker: v.worker, from: v.grant})
 }
 
-// done compares a hold with earlier ones that it may overlap. Grants come in the order of their returns, so a hold that
-// ended before the oldest grant in progress cannot overlap a later hold.
+// done compares a hold with earlier ones that it may overlap. Grants come in the order of their returns, so a hold
+// that ended before the oldest grant in progress cannot overlap later holds.
 func (f *overlapFinder) done(v *stripVisit) {
 	k := f.keys[v.key]
 	if k == nil || v.grant == history.Forever {
@@ -73,10 +72,10 @@ func (f *overlapFinder) done(v *stripVisit) {
 	}
 }
 
-// operations calls a function with each operation of a run. It can be called twice.
+// operations calls each with every operation of a run. It can be called twice.
 type operations func(each func(*history.Op)) error
 
-// readVisits passes on the visits and the overlaps of a run.
+// readVisits calls done with each visit of a run, and found with each overlap.
 func readVisits(source operations, found func(overlap), done func(*stripVisit)) (*visitReader, error) {
 	finder := &overlapFinder{keys: map[int32]*keyHolds{}, found: found}
 	r := &visitReader{granted: finder.granted, done: func(v *stripVisit) { finder.done(v); done(v) }}

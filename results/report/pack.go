@@ -47,10 +47,10 @@ func (p *pack) text(document any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b.Bytes()), nil
 }
 
-// packedStrip is the strip, with ranges of bytes for its parts and the names of the numbers in them.
+// packedStrip is the strip, with ranges of bytes for its parts, and the names of the numbers in them.
 type packedStrip struct {
 	*ownership
-	Planes   [][planes]packed `json:"planes"` // a tier
+	Planes   [][planes]packed `json:"planes"` // by tier
 	Rows     packed           `json:"rows"`   // visits
 	Meets    packed           `json:"meets"`  // overlaps
 	Outcomes []string         `json:"outcomes"`
@@ -90,7 +90,7 @@ func (w *packer) numbers(all ...int64) {
 	}
 }
 
-// after writes each time as the difference to the one before, doubled, plus one. A time that never comes is 0.
+// after writes each time as 2d+1, where d is the difference to base. A time that never comes is 0.
 func (w *packer) after(base time.Duration, all ...time.Duration) {
 	for _, at := range all {
 		if at == history.Forever {
@@ -101,7 +101,7 @@ func (w *packer) after(base time.Duration, all ...time.Duration) {
 	}
 }
 
-// packVisits writes visits as differences to the one before. The page's script reads them in the same order.
+// packVisits writes visits as differences to the visit before. The page's script reads the numbers in the same order.
 func packVisits(visits []stripVisit) []byte {
 	w := &packer{}
 	var before stripVisit
@@ -111,8 +111,8 @@ func packVisits(visits []stripVisit) []byte {
 		if v.worker != before.worker {
 			before.from, before.id = 0, 0
 		}
-		// Bits 0, 2 and 4 begin the outcomes; bits from 6 on: the worker crashed, a try had no reply, the holder
-		// learned of the loss.
+		// Bits 0, 2 and 4 begin the outcomes. Bits 6 to 8: the worker crashed, a try had no reply, the holder learned
+		// of the loss.
 		flags := int64(v.store) | int64(v.release)<<2 | int64(v.outcome)<<4 |
 			bit(v.crashed)<<6 | bit(v.unknown)<<7 | bit(v.lost != history.Forever)<<8
 		w.numbers(int64(v.worker), int64(v.key), int64(v.from-before.from), flags, int64(v.reason), int64(v.tries))

@@ -8,8 +8,8 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// webpage is a whole page. Style and scripts are inlined unchanged, because the page's content security policy has
-// their digests.
+// webpage makes a whole page. Style and scripts are inlined without a change, because the page's content security
+// policy has their digests.
 func webpage(policy, title, style string, body ...g.Node) g.Node {
 	meta := func(name, content string) g.Node { return h.Meta(h.Name(name), h.Content(content)) }
 	return h.Doctype(h.HTML(h.Lang("en"),
@@ -22,25 +22,22 @@ func webpage(policy, title, style string, body ...g.Node) g.Node {
 const logo = `<svg viewBox="0 0 24 24" aria-hidden="true">` +
 	`<path d="M6 11V8a6 6 0 0 1 12 0v3h1v11H5V11zm2.5 0h7V8a3.5 3.5 0 0 0-7 0zM12 14.5v4"/></svg>`
 
-// unread hides a sign from screen readers if a word follows; unseen hides elements until a script shows them.
+// unread hides a sign from screen readers if a word follows. unseen hides elements until a script shows them.
 var unread, unseen = g.Attr("aria-hidden", "true"), g.Attr("hidden")
 
-// top is the head of a page.
 func top(kind string, more ...g.Node) g.Node {
 	return h.Header(h.Class("top"), h.Div(h.Class("name"), g.Raw(logo), g.Text("Hammerlock"), h.Span(g.Text(kind))),
 		g.Group(more))
 }
 
-// theme is the button that switches between a light and a dark page.
 func theme() g.Node { return h.Button(h.Type("button"), h.ID("theme"), unseen, g.Text("Dark")) }
 
-// seal is the verdict at the top of a page.
 func seal(s state, more ...g.Node) g.Node {
 	return h.Section(h.Class("banner "+s.Class), h.ID("verdict"), h.Div(h.Class("seal"), unread, g.Text(s.Sign)),
 		h.Div(h.H1(g.Text(s.Word)), g.Group(more)))
 }
 
-// text is an element with a text; no element if the text is empty.
+// text returns an element with a text; nil if the text is empty.
 func text(element func(...g.Node) g.Node, class, words string) g.Node {
 	switch {
 	case words == "":
@@ -51,7 +48,6 @@ func text(element func(...g.Node) g.Node, class, words string) g.Node {
 	return element(h.Class(class), g.Text(words))
 }
 
-// texts returns an element for each text.
 func texts(element func(...g.Node) g.Node, class string, all []string) g.Node {
 	return g.Map(all, func(words string) g.Node { return text(element, class, words) })
 }
@@ -98,12 +94,10 @@ func repeat(command string, more ...g.Node) g.Node {
 	return h.Div(h.Class("command"), text(h.Span, "label", "Repeat"), h.Code(g.Text(command)), g.Group(more))
 }
 
-// copied shows a command with a button that copies it.
 func copied(command string) g.Node {
 	return repeat(command, h.Button(h.Type("button"), h.Data("copy", command), unseen, g.Text("Copy")))
 }
 
-// heading is the heading of a story.
 func heading(class, sign, words string) g.Node {
 	return h.H4(h.Span(h.Class("sign "+class), unread, g.Text(sign)), g.Text(words))
 }
@@ -154,7 +148,7 @@ func (m *matrixView) node() g.Node {
 	return append(all, h.Section(h.ID("failures"), failures))
 }
 
-// folded is a table that opens by a click on its summary; nothing if it has no rows.
+// folded returns a table that opens by a click on its summary; nil if it has no rows.
 func (t *tableView) folded(summary string) g.Node {
 	if len(t.Rows) == 0 {
 		return nil
@@ -162,7 +156,7 @@ func (t *tableView) folded(summary string) g.Node {
 	return h.Details(text(h.Summary, "", summary), t.node())
 }
 
-// chart is a place for a picture that a script draws. With key, it explains the shades.
+// chart makes the place for a picture that a script draws. With key, it explains the shades.
 func chart(kind, title, more string, key bool, of ...g.Node) g.Node {
 	caption := g.Group{h.B(g.Text(title)), g.Text(" ")}
 	if key {
@@ -171,7 +165,7 @@ func chart(kind, title, more string, key bool, of ...g.Node) g.Node {
 	return h.Figure(h.FigCaption(caption, g.Text(more)), h.Div(h.Class("chart"), h.Data("chart", kind), g.Group(of)))
 }
 
-// node is the page of saved runs.
+// node returns the page of saved runs.
 func (p *page) node() g.Node {
 	title, one := strconv.Itoa(len(p.Runs))+" runs", g.Node(nil)
 	if len(p.Runs) == 1 {
@@ -191,7 +185,7 @@ func (p *page) node() g.Node {
 		h.Script(h.Type("text/plain"), h.ID("data"), g.Text(p.Data)), h.Script(g.Raw(p.Script)))
 }
 
-// compared has what several runs share, and their differences, in a section for each load.
+// compared returns the differences between runs, in a section for each load, and what the runs have in common.
 func (p *page) compared() g.Node {
 	common := p.Common
 	if common != "" {

@@ -5,7 +5,7 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// alone is the top of a page with a single run.
+// alone returns the top of a page with a single run.
 func (r *runView) alone() g.Node {
 	all := g.Group{texts(h.P, "minor", r.Banner.Notes)}
 	if r.Explored {
@@ -15,7 +15,7 @@ func (r *runView) alone() g.Node {
 		h.P(h.Class("minor"), g.Text("Generator "), r.Generator.node(), g.Text(" "+r.Health.Note)), copied(r.Command))
 }
 
-// head is the verdict on one of several runs.
+// head returns the verdict on one of several runs.
 func (r *runView) head() g.Node {
 	all := g.Group{h.H2(g.Text(r.Title+" "), r.Banner.State.node()), h.P(g.Text(r.Banner.Text)),
 		texts(h.P, "minor", r.Banner.Notes)}
@@ -25,12 +25,10 @@ func (r *runView) head() g.Node {
 	return h.Div(h.Class("runhead "+r.Banner.State.Class), all, copied(r.Command))
 }
 
-// part is a section with a title.
 func part(title string, body ...g.Node) g.Node {
 	return h.Section(text(h.H3, "", title), g.Group(body))
 }
 
-// node is the part of the page about a run.
 func (r *runView) node() g.Node {
 	var all g.Group
 	if !r.Explored {
@@ -58,7 +56,6 @@ func (r *runView) node() g.Node {
 		part("Environment", r.Env.node(), text(h.P, "note", "Started "+r.Started))))
 }
 
-// measured shows the measurements of a run.
 func (r *runView) measured() g.Node {
 	var all g.Group
 	if len(r.Phases.Rows) > 0 {
@@ -94,7 +91,6 @@ func (r *runView) measured() g.Node {
 	return append(all, part("Fault plan", faults, r.Outages.node(), r.Others.node()))
 }
 
-// shares shows the results of each worker.
 func (r *runView) shares() g.Node {
 	if len(r.Fairness.Rows) == 0 {
 		return nil

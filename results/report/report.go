@@ -1,5 +1,6 @@
-// Package report makes an HTML page about saved runs: tables, charts, and who held the lock when. The page is a single
-// file that needs no network; its tables need no script. The package reads the files of the runs and judges nothing.
+// Package report makes an HTML page about saved runs: tables, charts, and who held the lock when. The page is a
+// single file that needs no network; its tables need no script. The package reads the files of the runs and judges
+// nothing.
 package report
 
 import (
@@ -21,14 +22,14 @@ import (
 // File is the name of the report in the directory of a saved run.
 const File = "report.html"
 
-// unfinished is the suffix of a page that is still being written.
+// unfinished is the suffix of a page that is being written.
 const unfinished = ".partial"
 
 //go:embed assets
 var assets embed.FS
 
-// Write writes a page about the saved runs in some directories. It writes to another name first, so that the file is
-// complete or missing.
+// Write writes a page about the saved runs in some directories. It writes to another name first, so the file at path
+// is always complete.
 func Write(path string, dirs []string, unsaved Unsaved) (err error) {
 	aside := path + unfinished
 	defer func() {
@@ -68,7 +69,6 @@ func writeRuns(w io.Writer, dirs []string, unsaved Unsaved) error {
 	return writePage(w, runs, unsaved.NotRun)
 }
 
-// page has everything that the page shows.
 type page struct {
 	Policy string
 	Style  string
@@ -76,14 +76,13 @@ type page struct {
 	Data   string
 	Runs   []runView
 	Banner bannerView
-	Matrix matrixView // of several runs
+	Matrix matrixView // for several runs
 	Loads  []loadView // groups of runs with the same load
-	Common string     // topology, lock and scenario, as far as all runs have the same
-	Fold   bool       // there are too many runs to show them one below the other
+	Common string     // topology, lock and scenario, without those that differ
+	Fold   bool       // there are too many runs to show all of them open
 }
 
-// unfolded is how many runs a page shows one below the other. If there are more, a table comes first, and a click opens
-// a run.
+// unfolded is the largest number of runs that a page shows open. With more runs, a click opens a run.
 const unfolded = 3
 
 func writePage(w io.Writer, runs []saved, not []results.NotRun) error {
@@ -136,7 +135,7 @@ func read(asset string) string {
 	return string(text)
 }
 
-// digest is the name of a text in a content security policy.
+// digest returns the name of a text in a content security policy.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])

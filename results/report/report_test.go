@@ -13,7 +13,7 @@ import (
 	"hammerlock/results"
 )
 
-// pageLimit is what the page may take without its data, sizeLimit what that of the longest run may.
+// pageLimit is the largest size of the page without its data, sizeLimit that of the page of the longest run.
 const (
 	pageLimit = 500 << 10
 	sizeLimit = 5 << 20
@@ -24,7 +24,7 @@ const ms = time.Millisecond
 // save writes the report of a saved run into its directory.
 func save(dir string) error { return Write(filepath.Join(dir, File), []string{dir}, Unsaved{}) }
 
-// longReport makes the page of a run that never was.
+// longReport makes the page of an invented run.
 func longReport(t testing.TB, c crowd) (*ownership, int) {
 	t.Helper()
 	run := &results.Run{Name: "long", Config: results.Config{Keys: 1, Workers: c.workers, Seed: 1}, Faults: []string{}}
@@ -42,7 +42,7 @@ func longReport(t testing.TB, c crowd) (*ownership, int) {
 	return s, page.Len()
 }
 
-// BenchmarkReport is what the report of 10^7 operations takes, in time and in bytes.
+// BenchmarkReport measures the time and the bytes of a report of 10^7 operations.
 func BenchmarkReport(b *testing.B) {
 	for b.Loop() {
 		s, size := longReport(b, crowd{workers: 64, visits: 2_000_000, intrude: 40, seed: 1})
@@ -51,8 +51,8 @@ func BenchmarkReport(b *testing.B) {
 	}
 }
 
-// TestReportOfALongRunIsSmall has as many visits and overlaps as are needed to reach every limit; BenchmarkReport
-// has ten times as many.
+// TestReportOfALongRunIsSmall has enough visits and overlaps to reach every limit. BenchmarkReport has ten times as
+// many.
 func TestReportOfALongRunIsSmall(t *testing.T) {
 	c := crowd{workers: 64, visits: 200_000, intrude: 8, seed: 1}
 	if testing.Short() {
@@ -71,7 +71,7 @@ func TestReportOfALongRunIsSmall(t *testing.T) {
 	}
 }
 
-// wholeStrip is the strip with every overlap listed, painted one by one.
+// wholeStrip returns the strip with every overlap listed and painted one by one.
 func wholeStrip(t *testing.T, c crowd) *ownership {
 	t.Helper()
 	var all []overlap
@@ -88,7 +88,7 @@ func wholeStrip(t *testing.T, c crowd) *ownership {
 	return s
 }
 
-// traces counts the buckets of the coarsest tier in which something overlapped.
+// traces counts the buckets of the coarsest tier with an overlap.
 func traces(s *ownership) (n int) {
 	for _, b := range shares(s.Tiers[0].planes[overlapping]) {
 		if b > 0 {
@@ -195,7 +195,7 @@ func TestReportIsOneFileThatCarriesNothingIn(t *testing.T) {
 	}
 }
 
-// TestLatencyTableSplitsHandoffs shows a hand-off for every way in which waiters were woken, if there were several.
+// TestLatencyTableSplitsHandoffs: if there were several kinds of wake-up, each has a row of hand-offs.
 func TestLatencyTableSplitsHandoffs(t *testing.T) {
 	r := &results.Run{Waiting: results.Waiting{Woken: []results.Woken{
 		{By: "poll", Tries: 3, Grants: 1, Handoff: results.Percentiles{Count: 1}},

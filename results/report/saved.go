@@ -16,18 +16,17 @@ type saved struct {
 	*results.Run
 	series  *series
 	strip   *ownership
-	faults  []string         // names of faults by number: planned ones, then those that a user injected
+	faults  []string         // names of faults by number: first the planned faults, then those that a user injected
 	notes   map[int64]string // descriptions of what the faults did, by number
 	others  []event          // unplanned events of servers and processes
 	picture []byte           // as SVG
 	shows   string           // title of the picture
 }
 
-// pictures maps the files that contain a picture of a run to its title.
+// pictures maps the file of a run's picture to the title of the picture.
 var pictures = map[string]string{results.EnvelopeFile: "Where one deviation breaks a lock",
 	results.SequenceFile: "Message by message"}
 
-// event is an unplanned event.
 type event struct {
 	from, to time.Duration
 	what     string
@@ -50,7 +49,7 @@ func readSaved(dir string) (*saved, error) {
 	}
 	path := filepath.Join(dir, results.HistoryFile)
 	if _, err := os.Stat(path); err != nil {
-		for _, c := range run.Roles { // bench keeps sums
+		for _, c := range run.Roles { // bench keeps only totals
 			r.others = append(r.others, event{time.Duration(c.After), time.Duration(c.By), c.Text,
 				c.Became != results.NoticedDown})
 		}
@@ -70,7 +69,7 @@ func (r *saved) readHistory(path string) (err error) {
 			return err
 		}
 		defer file.Close()
-		others = others[:0] // there are two passes, and this function is called for each
+		others = others[:0] // this function is called twice
 		h, err = history.Scan(file, func(op *history.Op) {
 			switch op.Kind {
 			case history.Fault:

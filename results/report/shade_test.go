@@ -15,7 +15,7 @@ import (
 	"hammerlock/results"
 )
 
-// shadeCases are those that the dashboard's strip is tested with, too. Times are in microseconds.
+// shadeCases are test cases that the dashboard's strip uses too. Times are in microseconds.
 type shadeCases []struct {
 	Name     string
 	From, To time.Duration
@@ -36,7 +36,7 @@ func readShades(t *testing.T) (all shadeCases, text string) {
 	return all, string(data)
 }
 
-// TestShades paints the cases as the sums of a run, and reads them as the page's script does.
+// TestShades paints the cases as the totals of a run, and reads them as the page's script does.
 func TestShades(t *testing.T) {
 	all, _ := readShades(t)
 	for _, c := range all {
@@ -58,7 +58,7 @@ func TestShades(t *testing.T) {
 	}
 }
 
-// shaded has the page's script draw the cases of single visits.
+// shaded makes the page's script draw the cases of single visits.
 func (b tab) shaded(t *testing.T) {
 	t.Helper()
 	all, text := readShades(t)
@@ -76,7 +76,7 @@ func (b tab) shaded(t *testing.T) {
 	}
 }
 
-// TestNamesOfNumbers: the page names outcomes and reasons as histories do, up to the last of them.
+// TestNamesOfNumbers: the page has the names of all outcomes and reasons, as histories do.
 func TestNamesOfNumbers(t *testing.T) {
 	k := document([]saved{{Run: &results.Run{}, strip: &ownership{}}}, []string{"one"}, &pack{})[0].Strip
 	if k.Reasons[history.Lost] != "lost" || k.Outcomes[history.OK] != "ok" ||

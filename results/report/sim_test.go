@@ -15,19 +15,19 @@ import (
 	"hammerlock/results"
 )
 
-// crowd makes the history of a run that never was: workers that hold one page after each other, and now and then an
-// intruder that is granted the lock while another holds it.
+// crowd makes the history of an invented run. Its workers hold one page one after another, and now and then an
+// intruder gets the lock while another worker holds it.
 type crowd struct {
 	workers int
 	visits  int
-	intrude int // every so many visits; 0 = never
+	intrude int // one in this many visits; 0 = never
 	seed    uint64
 }
 
-// play hands on the operations, five a visit, in the order of their returns.
+// play calls each with the operations, five for each visit, in the order of their returns.
 func (c crowd) play(each func(*history.Op)) error {
 	random := rand.New(rand.NewPCG(c.seed, 1))
-	idle := make([]time.Duration, c.workers) // since when each waits
+	idle := make([]time.Duration, c.workers) // since when each worker waits
 	numbers := make([]uint64, c.workers)
 	at := time.Millisecond
 	var value int64
@@ -63,7 +63,7 @@ func (c crowd) play(each func(*history.Op)) error {
 	for n := 1; n <= c.visits; n++ {
 		w := random.IntN(c.workers)
 		if random.IntN(3) > 0 {
-			w = (w/8*8 + n) % c.workers // not all are alike
+			w = (w/8*8 + n) % c.workers // workers differ
 		}
 		at = max(at, idle[w]) + 20*time.Microsecond + time.Duration(random.IntN(60_000))
 		hold := 200*time.Microsecond + time.Duration(random.ExpFloat64()*150_000)
@@ -83,7 +83,7 @@ func (c crowd) play(each func(*history.Op)) error {
 	return nil
 }
 
-// verdicts are what is to be read of the crowd.
+// verdicts returns the verdicts on the crowd.
 func (c crowd) verdicts(evidence []history.Op) []checker.Verdict {
 	if c.intrude == 0 {
 		return []checker.Verdict{{Checker: "exclusion", Status: checker.Pass, Summary: "0 violations", Exposed: 1000}}
@@ -96,7 +96,7 @@ func (c crowd) verdicts(evidence []history.Op) []checker.Verdict {
 	}
 }
 
-// record is that of the run, before it is measured.
+// record returns the record of the run, before it is measured.
 func (c crowd) record() *results.Run {
 	return &results.Run{
 		Name: "sim", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
@@ -108,7 +108,7 @@ func (c crowd) record() *results.Run {
 	}
 }
 
-// save writes the run that the crowd makes into a directory, with everything that a report shows.
+// save writes the crowd's run into a directory, with everything that a report shows.
 func (c crowd) save(t *testing.T, out string, change func(*results.Run)) string {
 	t.Helper()
 	run := c.record()

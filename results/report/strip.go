@@ -12,15 +12,15 @@ import (
 	"hammerlock/results"
 )
 
-// Limits of the strip that shows who held the lock. A run of any length has a coarse and a fine picture in which every
-// event is visible, and single visits in windows around evidence, overlaps and faults.
+// Limits of the strip that shows who held the lock. A run of any length has a coarse and a fine picture in which
+// every event is visible. Single visits are shown in windows around evidence, overlaps and faults.
 const (
-	stripCoarse   = 240_000 // worker times bucket
+	stripCoarse   = 240_000 // workers times buckets
 	stripFine     = 1_200_000
 	stripVisits   = 60_000 // up to this number, all visits are kept
-	stripOverlaps = 20_000 // up to this number, all overlaps are listed; if there are more, evenly chosen ones are
+	stripOverlaps = 20_000 // up to this number, all overlaps are listed; with more, evenly chosen ones
 	windowVisits  = 500    // typical number of visits in a window
-	// number of windows around overlaps, and as many each around evidence, around faults and at random
+	// largest number of windows around overlaps; evidence, faults and random times have their own windows
 	windowsMost = 60
 )
 
@@ -28,7 +28,7 @@ const (
 type ownership struct {
 	Workers  int   `json:"workers"`
 	End      int64 `json:"end"`
-	Visits   int   `json:"visits"` // of the run
+	Visits   int   `json:"visits"` // number of visits of the run
 	Kept     int   `json:"kept"`
 	Overlaps int   `json:"overlaps"`
 	// number of overlaps that exist only because a worker went on after the end of its lease
@@ -51,7 +51,7 @@ type stripRange struct {
 	Why  string `json:"why"`
 }
 
-// stripMark is an operation that a verdict refers to.
+// stripMark is an operation to which a verdict refers.
 type stripMark struct {
 	From    int64  `json:"from"`
 	To      int64  `json:"to"`
@@ -61,8 +61,8 @@ type stripMark struct {
 	Checker string `json:"checker"`
 }
 
-// stripTier is the run in intervals of equal length. On each plane it has a row for each worker with shares of the
-// intervals.
+// stripTier is the run in intervals of equal length. Each plane has a row for each worker, with the share of each
+// interval.
 type stripTier struct {
 	Buckets int `json:"buckets"`
 	planes  [planes][]float32
@@ -104,8 +104,8 @@ func buildStrip(source operations, run *results.Run) (*ownership, error) {
 	return s, nil
 }
 
-// found lists an overlap. When the list is full, every second entry is dropped, and from then on only half as many
-// overlaps are listed.
+// found lists an overlap. When the list is full, it drops every second entry, and lists only half as many overlaps
+// after that.
 func (s *ownership) found(o overlap) {
 	if o.late {
 		s.Late++
@@ -138,7 +138,7 @@ func marks(run *results.Run) []stripMark {
 	return all
 }
 
-// choose chooses the windows: the whole run, or parts that have about the same number of visits.
+// choose chooses the windows: the whole run, or parts with about the same number of visits.
 func (s *ownership) choose(run *results.Run) {
 	if s.Visits <= stripVisits {
 		s.Windows = append(s.Windows, stripRange{0, s.End, "the whole run"})
@@ -248,7 +248,6 @@ func (s *ownership) paint(plane int, worker int32, from, to time.Duration) {
 	}
 }
 
-// shares writes a plane as bytes.
 func shares(plane []float32) []byte {
 	b := make([]byte, len(plane))
 	for i, x := range plane {
@@ -257,8 +256,8 @@ func shares(plane []float32) []byte {
 	return b
 }
 
-// Share encodes a share in one byte for the page's script; it is 0 only if the share is. It takes few values, so that
-// planes compress well, on a square-root scale, since most shares are small.
+// Share encodes a share in one byte for the page's script; only the share 0 becomes 0. It has few values, so that
+// planes compress well. The scale is a square root, because most shares are small.
 func Share(x float64) byte {
 	if x <= 0 {
 		return 0

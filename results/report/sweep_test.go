@@ -10,7 +10,7 @@ import (
 	"hammerlock/results"
 )
 
-// TestAnExplorationShowsItsPicture: the page of a run that has one carries it in itself; no other page does.
+// TestAnExplorationShowsItsPicture: the page of a run with a picture contains it; no other page does.
 func TestAnExplorationShowsItsPicture(t *testing.T) {
 	for _, file := range []string{results.EnvelopeFile, results.SequenceFile} {
 		showsPicture(t, file)

@@ -119,7 +119,6 @@ func (r *saved) faultTable() tableView {
 	return t
 }
 
-// outageTable lists the times in which no worker was served.
 func outageTable(r *results.Run) (t tableView) {
 	if r.Availability == nil {
 		return t
@@ -146,7 +145,7 @@ func phaseTable(r *results.Run) (t tableView) {
 	return t
 }
 
-// othersMost is how many unplanned events a page lists: the longest ones.
+// othersMost is the largest number of unplanned events that a page lists: the longest ones.
 const othersMost = 20
 
 func (r *saved) otherTable() tableView {
@@ -241,6 +240,6 @@ func environmentTable(r *results.Run) tableView {
 	return t
 }
 
-// alike tells whether a run's latencies can be compared with those of others. Scenarios cannot, because they have their
-// own loads and faults.
+// alike tells whether a run's latencies can be compared with those of other runs. Those of a scenario cannot, because
+// a scenario has its own load and faults.
 func alike(r *results.Run) bool { return r.Scenario == "" && !r.Explored }

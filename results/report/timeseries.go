@@ -17,14 +17,14 @@ import (
 	"hammerlock/results"
 )
 
-// seriesMost is how many points a time series has at most. In a longer run, a point covers several seconds.
+// seriesMost is the largest number of points in a time series. In a longer run, a point covers several seconds.
 const seriesMost = 600
 
 // heatRows is the number of rows of the heat map for each power of ten.
 const heatRows = 8
 
-// series is the latency log of a run in the form of charts. Times are in seconds since the start of the run, latencies
-// in nanoseconds; null is a second without values.
+// series is the latency log of a run as charts. Times are in seconds since the start of the run, latencies in
+// nanoseconds. A second without values is null.
 type series struct {
 	Step  float64             `json:"step"`
 	At    []float64           `json:"at"`
@@ -39,10 +39,10 @@ type line struct {
 	P99      []*int64     `json:"p99"`
 	Max      []*int64     `json:"max"`
 	Count    int64        `json:"count"`
-	Spectrum [][2]float64 `json:"spectrum"` // 1/(1-q), latency
+	Spectrum [][2]float64 `json:"spectrum"` // pairs of 1/(1-q) and latency
 }
 
-// heatMap counts latencies by second and size: row r begins at 10^((first+r)/heatRows) ns.
+// heatMap counts latencies by second and size: row r begins at 10^((First+r)/heatRows) ns.
 type heatMap struct {
 	First int          `json:"first"`
 	Rows  int          `json:"rows"`
@@ -56,7 +56,7 @@ type second struct {
 	from time.Duration
 }
 
-// readSeries reads the latency log of a saved run; nil if it has none.
+// readSeries reads the latency log of a saved run; nil if the run has none.
 func readSeries(dir string, run *results.Run) (*series, error) {
 	file, err := os.Open(filepath.Join(dir, results.LatencyFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +82,7 @@ func readSeries(dir string, run *results.Run) (*series, error) {
 	}
 }
 
-// newSeries leaves out the last, incomplete interval, because its numbers would look like a drop.
+// newSeries leaves out the last interval if it is incomplete, because its numbers would look like a drop.
 func newSeries(tags map[string][]second, end time.Duration) *series {
 	if len(tags) == 0 {
 		return nil
@@ -150,7 +150,7 @@ func newLine(seconds []*hdrhistogram.Histogram, all *hdrhistogram.Histogram) *li
 	return l
 }
 
-// spectrum is a distribution by percentile, up to the last one for which there are enough values.
+// spectrum returns a distribution by percentile, up to the last one with enough values.
 func spectrum(h *hdrhistogram.Histogram) [][2]float64 {
 	points := [][2]float64{}
 	n := float64(h.TotalCount())

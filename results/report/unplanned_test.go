@@ -12,8 +12,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestReportTellsWhatWasNotPlanned: faults by hand have a row and a band as others do, and what servers and processes
-// did by themselves is there, too, and so is what is certified.
+// TestReportTellsWhatWasNotPlanned: faults by hand have a row and a band like others. Unplanned events of servers and
+// processes are shown, and so are certified verdicts.
 func TestReportTellsWhatWasNotPlanned(t *testing.T) {
 	f, err := results.OpenFolder(t.TempDir(), "sim")
 	if err != nil {
@@ -75,7 +75,7 @@ func TestReportTellsWhatWasNotPlanned(t *testing.T) {
 	}
 }
 
-// TestABenchShowsOutagesAndRoles: it keeps no history, but its record has what the charts need.
+// TestABenchShowsOutagesAndRoles: bench keeps no history, but its record has what the charts need.
 func TestABenchShowsOutagesAndRoles(t *testing.T) {
 	f, err := results.OpenFolder(t.TempDir(), "sim")
 	if err != nil {

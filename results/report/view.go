@@ -12,17 +12,15 @@ import (
 	"hammerlock/results"
 )
 
-// bannerView is the verdict at the top of a page or a run.
 type bannerView struct {
 	State state
 	Text  string
 	Notes []string
 }
 
-// tileView is a prominent number of a run.
 type tileView struct{ Name, Value, More string }
 
-// storyView is the evidence for a failed property, or for a cause. It is shown once for all runs with it.
+// storyView is the evidence for a failed property, or for a cause. A page shows it once for all runs with it.
 type storyView struct {
 	Title    string
 	Means    string
@@ -34,7 +32,6 @@ type storyView struct {
 	From, To string // part of the strip to show, in nanoseconds; empty = none
 }
 
-// runView is everything that a page shows about one run.
 type runView struct {
 	ID                            string
 	Title, Load, Command          string
@@ -52,7 +49,7 @@ type runView struct {
 	Series, Strip                 bool
 	StripText                     string
 	Explored                      bool   // the run is an exploration, in which nothing was measured
-	Picture, Shows                string // a picture and its title; empty without one
+	Picture, Shows                string // a picture and its title; empty = none
 }
 
 func banner(runs []saved) bannerView {

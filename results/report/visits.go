@@ -9,44 +9,44 @@ import (
 // stripVisit is a visit in the strip. Times that never came are history.Forever.
 type stripVisit struct {
 	worker, key int32
-	id          history.ID // ID of the Acquire that was granted
+	id          history.ID // ID of the granted Acquire
 	tries       int32
 	from        time.Duration // call of the first try
-	call, grant time.Duration // call and return of the try that was granted; Forever if none was
-	load        time.Duration // the load's return
+	call, grant time.Duration // call and return of the granted try
+	load        time.Duration // return of the load
 	storeCall   time.Duration
 	storeReturn time.Duration
-	value       int64 // stored
+	value       int64 // stored value
 	relCall     time.Duration
 	relReturn   time.Duration
-	until       time.Duration // end of the lease as far as its holder knows
-	lost        time.Duration // time at which its holder learned of the loss, or crashed
+	until       time.Duration // end of the lease as far as the holder knows
+	lost        time.Duration // when the holder learned of the loss, or crashed
 	end         time.Duration
 	store       history.Outcome
 	release     history.Outcome
-	outcome     history.Outcome // of the visit
+	outcome     history.Outcome // outcome of the visit
 	reason      history.Reason
 	crashed     bool
 	unknown     bool // one of the tries had no reply
 	live        bool // the visit is in progress
 }
 
-// held is when its worker ceased to act as the holder.
+// held returns the time at which the worker stopped acting as the holder.
 func (v *stripVisit) held() time.Duration { return min(v.relCall, v.end) }
 
-// believed is when its worker should have ceased to act as the holder, but not later than it did.
+// believed returns the time at which the worker should have stopped acting as the holder; at most held.
 func (v *stripVisit) believed() time.Duration { return min(v.held(), v.until, v.lost) }
 
 // visitReader turns operations, in the order of their returns, into visits.
 type visitReader struct {
 	workers []stripVisit
 	holds   []history.Holding
-	granted func(*stripVisit) // called when a lock is granted; the visit is still in progress
+	granted func(*stripVisit) // is called at a grant; the visit is still in progress
 	done    func(*stripVisit)
 	last    time.Duration // latest time so far
 }
 
-// maxRows is how many workers a strip shows.
+// maxRows is the largest number of workers that a strip shows.
 const maxRows = 1 << 12
 
 func (r *visitReader) observe(op *history.Op) {
@@ -64,7 +64,7 @@ func (r *visitReader) observe(op *history.Op) {
 	}
 	switch op.Kind {
 	case history.Acquire:
-		if op.Outermost() { // no re-entry
+		if op.Outermost() { // not a re-entry
 			r.acquire(v, op)
 		}
 	case history.Load:

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// holds is the state of a rule that delays commands until their clients have given up the call and closed the
+// holds is the state of a rule that delays a command until its client has given up the call and closed the
 // connection.
 type holds struct {
 	rule *Rule
@@ -13,10 +13,10 @@ type holds struct {
 
 	mu    sync.Mutex
 	ended bool
-	next  map[string]time.Time // kind of command -> when the next one may be delayed
+	next  map[string]time.Time // kind of command -> time from which the next one may be delayed
 }
 
-// end forwards all commands that are delayed. It is safe to call twice.
+// end forwards all delayed commands. It is safe to call twice, and on nil.
 func (h *holds) end() {
 	if h == nil {
 		return
@@ -29,7 +29,7 @@ func (h *holds) end() {
 	}
 }
 
-// takes tells whether to delay a command: at most one of each kind every Pace.
+// takes tells whether to delay a command: at most one of each kind in each interval of Pace.
 func (h *holds) takes(kind string, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -40,7 +40,7 @@ func (h *holds) takes(kind string, now time.Time) bool {
 	return true
 }
 
-// held returns the rule that delays a command; nil if it is forwarded at once.
+// held returns the rule that delays a command; nil = the command is forwarded now.
 func (s *stream) held(v *verdict, b []byte) *holds {
 	if !s.commands || len(v.holds) == 0 {
 		return nil

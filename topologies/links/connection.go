@@ -7,13 +7,13 @@ import (
 	"sync/atomic"
 )
 
-// Conn is a TCP or TLS connection that can be closed in one direction (half-close).
+// Conn is a TCP or TLS connection whose writing direction can be closed alone (half-close).
 type Conn interface {
 	net.Conn
 	CloseWrite() error
 }
 
-// Abort closes a connection with a reset (RST): unsent data is discarded and the other side gets an error.
+// Abort closes a connection with a reset (RST). Unsent data is discarded, and the other side gets an error.
 func Abort(c Conn) {
 	var below net.Conn = c
 	if secured, ok := c.(*tls.Conn); ok {
@@ -25,17 +25,17 @@ func Abort(c Conn) {
 	_ = below.Close()
 }
 
-// Link is a proxied way to a node.
+// Link is a proxied connection to a node.
 type Link struct {
 	From, To Party
 	// Asks tells whether bytes to the node are a command whose reply LoseReply may drop.
 	Asks func(b []byte) bool
-	// Kind returns the name of the command at the beginning of bytes to the node; empty if it is never delayed.
+	// Kind returns the name of the command at the beginning of bytes to the node; empty = never delay this command.
 	Kind func(b []byte) string
 	Dial func(from *net.TCPAddr) (Conn, error)
 }
 
-// Serve proxies one connection until it ends, and applies the rules to it.
+// Serve applies the rules to one connection, and returns when it has ended.
 func (n *Network) Serve(src *net.TCPConn, l Link) {
 	c := n.open(src, l)
 	if c == nil {
@@ -54,7 +54,7 @@ func (n *Network) Serve(src *net.TCPConn, l Link) {
 	c.carry(conn)
 }
 
-// open registers a connection. It returns nil if a rule refuses it.
+// open registers a connection. It returns nil if a rule refuses the connection.
 func (n *Network) open(src *net.TCPConn, l Link) *connection {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -78,9 +78,9 @@ func (n *Network) forget(c *connection) {
 type connection struct {
 	asks        func(b []byte) bool // tells whether bytes to the node are a command whose reply may be dropped
 	kind        func(b []byte) string
-	left        chan struct{} // closed when the source has closed the connection: it has given up its calls
+	left        chan struct{} // closed when the source has closed the connection, and so has given up its calls
 	there, back *path
-	muted       atomic.Bool // drop the reply that comes next
+	muted       atomic.Bool // drop the next reply
 
 	mu       sync.Mutex
 	src, dst Conn
@@ -88,7 +88,6 @@ type connection struct {
 	ended    bool
 }
 
-// broken tells whether a rule resets the connection.
 func (c *connection) broken() bool {
 	return c.there.verdict.Load().effect == Reset || c.back.verdict.Load().effect == Reset
 }
@@ -108,7 +107,7 @@ func (c *connection) end() {
 	}
 }
 
-// passable waits while a rule blocks the path; it returns false when the connection has ended.
+// passable waits while a rule blocks the path. It returns false when the connection has ended.
 func (c *connection) passable(p *path) bool {
 	for {
 		v := p.verdict.Load()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestOneInSoManyMessagesIsLate: the others are not, and the same ones are late for the same seed.
+// TestOneInSoManyMessagesIsLate: the others are not, and the same seed delays the same messages.
 func TestOneInSoManyMessagesIsLate(t *testing.T) {
 	rule := Rule{Effect: Delay, Latency: time.Second, Seed: 7, OneIn: 10}
 	first, second, late := newJitter(rule, "c1", "n1"), newJitter(rule, "c1", "n1"), 0

@@ -1,6 +1,6 @@
-// Package links has TCP proxies that stand in front of servers and can delay, block or break connections. It knows who
-// is at each end and applies rules to the bytes. It knows nothing about Redis: its callers listen, and say where a
-// connection leads.
+// Package links has TCP proxies that stand in front of servers and can delay, block or break connections. It applies
+// rules to the bytes between two parties. It does not know Redis: its callers listen, and say where a connection
+// leads.
 package links
 
 import (
@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// Network is the set of proxies of a topology, one in front of each node. It identifies clients and peers by their
-// source addresses and applies rules to their traffic. The suite's own connections bypass it. It is safe for concurrent
-// use. A nil Network, of a topology without proxies, returns errors.
+// Network is the proxies of a topology, one in front of each node. It identifies clients and peers by their source
+// addresses. The suite's own connections do not pass through it. It is safe for concurrent use. A nil Network is that
+// of a topology without proxies: Apply returns an error.
 type Network struct {
-	sources string           // prefix of the addresses of clients
+	sources string           // prefix of the clients' addresses
 	nodes   map[string]Party // by address
 
 	mu    sync.Mutex
@@ -31,31 +31,29 @@ type Network struct {
 	wg sync.WaitGroup
 }
 
-// New makes a Network for clients whose addresses begin with a prefix.
+// New makes a Network for clients whose addresses begin with the prefix sources.
 func New(sources string) *Network {
 	return &Network{sources: sources, nodes: map[string]Party{}, paths: map[[2]Party]*path{},
 		conns: map[*connection]struct{}{}}
 }
 
-// Add registers the address of a node, before the first connection.
+// Add registers the address of a node. It must be called before the first connection.
 func (n *Network) Add(ip string, node Party) { n.nodes[ip] = node }
 
-// Party is one end of a connection: the name of a node, a client (see ClientParty), or a group such as all clients.
+// Party is one end of a connection: the name of a node, a client (see ClientParty), or a group such as AllClients.
 type Party string
 
-// Unidentified is a party that could not be identified. Its connection is broken, so that it connects again.
+// Unidentified is an unknown party. Its connection is broken, so that it connects again.
 const Unidentified Party = ""
 
-// The groups.
 const (
 	AllNodes   Party = "nodes"
 	AllClients Party = "clients"
 )
 
-// clientSources is the number of clients with a source address of their own. Further clients share these addresses.
+// clientSources is the number of source addresses for clients. More clients share these addresses.
 const clientSources = 200
 
-// The addresses of clients follow those of nodes.
 const (
 	firstSource = 32
 	LastSource  = firstSource + clientSources - 1
@@ -63,12 +61,12 @@ const (
 
 const clientPrefix = "client "
 
-// ClientParty is the client with that Source (1 or more) in its ClientOptions.
+// ClientParty returns the client with this Source (1 or more) in its ClientOptions.
 func ClientParty(source int) Party {
 	return Party(clientPrefix + strconv.Itoa((source-1)%clientSources+1))
 }
 
-// SourceIP is the source address of a client in a Network with that prefix.
+// SourceIP returns the source address of a client in a Network with this prefix.
 func SourceIP(prefix string, source int) string {
 	return prefix + strconv.Itoa(firstSource+(source-1)%clientSources)
 }
@@ -76,18 +74,16 @@ func SourceIP(prefix string, source int) string {
 // Effect is what a rule does to traffic. If several rules apply to a connection, the greatest Effect wins.
 type Effect uint8
 
-// The effects. Bytes that Drop blocks arrive after it ends, as by TCP's retransmissions. Reset loses them with the
-// connection.
+// The effects. When Drop ends, the blocked bytes arrive, as with TCP's retransmissions. Reset loses them.
 const (
 	Pass  Effect = iota
-	Delay        // bytes arrive later, by Latency plus up to Jitter, in order; delays of several rules add up
+	Delay        // bytes arrive later, by Latency plus up to Jitter, in order; the delays of several rules add up
 	Drop         // bytes and new connections are blocked, without an error
-	Reset        // connections are reset, new ones at once; the direction does not matter
-	// LoseReply lets a client's command be executed, but drops its reply and breaks the connection, Count times.
+	Reset        // open and new connections are reset; the direction does not matter
+	// LoseReply passes a client's command, drops its reply and breaks the connection, Count times.
 	LoseReply
 )
 
-// String is the effect's name.
 func (e Effect) String() string {
 	return [...]string{"pass", "delay", "drop", "reset", "lose-reply"}[e]
 }
@@ -95,32 +91,31 @@ func (e Effect) String() string {
 // Rule applies an effect to the bytes between two sets of parties.
 type Rule struct {
 	From, To []Party
-	OneWay   bool // the rule is for bytes from From to To only; for LoseReply that is the direction of commands
+	OneWay   bool // only for bytes from From to To; for LoseReply, always the direction of the commands
 	Effect   Effect
 	Latency  time.Duration
 	Jitter   time.Duration
-	Seed     uint64 // draws the jitter
-	OneIn    int    // Delay delays only one in OneIn messages, drawn by Seed; 0 = every message
+	Seed     uint64 // seed of the jitter
+	OneIn    int    // Delay delays one in OneIn messages, drawn by Seed; 0 = every message
 	Count    int    // number of replies that LoseReply drops
-	// Abandoned makes Delay delay a command until its client has closed the connection, and by Latency more: the client
-	// has given up the call, and the command is executed afterwards. It delays one command of each kind every Pace.
-	// When the rule ends, delayed commands are forwarded.
+	// Abandoned makes Delay hold a command until its client has closed the connection, and then for Latency. So the
+	// command is executed after the client has given up the call. In each interval of Pace, one command of each kind
+	// is held. When the rule ends, held commands are forwarded.
 	Abandoned bool
 	Pace      time.Duration
-	Spent     func() // called when LoseReply has dropped its last reply; may be nil
+	Spent     func() // is called when LoseReply has dropped its last reply; may be nil
 }
 
-// rule is an active Rule.
 type rule struct {
 	Rule
-	replies atomic.Int64 // number of replies that are still to be dropped
-	holds   *holds       // nil = none
+	replies atomic.Int64 // number of replies that the rule will still drop
+	holds   *holds       // nil = no Abandoned
 }
 
 var errNoLinks = errors.New("the topology was brought up without links")
 
-// Apply activates a rule, for open connections as well, and returns a function that ends it. A rule without parties, or
-// with an unknown party, is an error.
+// Apply activates a rule, also for open connections, and returns a function that ends it. It returns an error if the
+// rule has no party or an unknown one.
 func (n *Network) Apply(r Rule) (heal func(), err error) {
 	if n == nil {
 		return nil, errNoLinks
@@ -191,13 +186,14 @@ func (n *Network) check(r Rule) error {
 	return nil
 }
 
-// IsClient tells whether a party is one client, all clients, or a client without a source address of its own.
+// IsClient tells whether a party is one client or AllClients.
 func IsClient(p Party) bool {
 	source, err := strconv.Atoi(strings.TrimPrefix(string(p), clientPrefix))
 	return p == AllClients || err == nil && p == ClientParty(max(source, 1))
 }
 
-// Party identifies who made a connection, by its source address. A client that has no address of its own is AllClients.
+// Party returns who opened a connection, by its source address. A client without its own source address is
+// AllClients.
 func (n *Network) Party(conn *net.TCPConn) Party {
 	ip := conn.RemoteAddr().(*net.TCPAddr).IP.String()
 	if p, ok := n.nodes[ip]; ok {
@@ -219,7 +215,7 @@ func has(list []Party, p Party) bool {
 	return slices.Contains(list, p) || slices.Contains(list, group)
 }
 
-// path is one direction of traffic between two parties; all their connections share it.
+// path is one direction of traffic between two parties. All their connections share it.
 type path struct {
 	from, to Party
 	verdict  atomic.Pointer[verdict]
@@ -234,7 +230,7 @@ type verdict struct {
 	changed chan struct{} // closed when a new verdict replaces this one
 }
 
-// path finds or makes a path; the caller holds the mutex.
+// path finds or makes a path. The caller holds the mutex.
 func (n *Network) path(from, to Party) *path {
 	key := [2]Party{from, to}
 	p := n.paths[key]
@@ -246,7 +242,7 @@ func (n *Network) path(from, to Party) *path {
 	return p
 }
 
-// enforce recomputes all verdicts and breaks the connections that a rule resets; the caller holds the mutex.
+// enforce recomputes all verdicts and breaks the connections that a rule resets. The caller holds the mutex.
 func (n *Network) enforce() {
 	for _, p := range n.paths {
 		old := p.verdict.Swap(n.verdict(p.from, p.to))
@@ -283,10 +279,10 @@ func (n *Network) verdict(from, to Party) *verdict {
 	return v
 }
 
-// Go runs a function that serves a connection in a goroutine. Close waits for it.
+// Go runs serve in a goroutine. Close waits for it.
 func (n *Network) Go(serve func()) { n.wg.Go(serve) }
 
-// Close breaks every connection and waits for the goroutines that serve them. Afterwards no connection may be opened.
+// Close breaks all connections and waits for their goroutines. Afterwards no connection may be opened.
 func (n *Network) Close() {
 	n.mu.Lock()
 	for c := range n.conns {

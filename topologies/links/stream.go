@@ -14,11 +14,11 @@ import (
 
 const (
 	chunkSize  = 16 << 10
-	queueDepth = 1024 // length of the queue of a delayed path; when it is full, TCP slows the sender down
+	queueDepth = 1024 // length of the queue of a delayed path; when the queue is full, TCP slows the sender down
 )
 
-// stream copies the bytes of one direction of a connection. When a delay becomes active, it switches to a queue, whose
-// writer waits until each chunk is due.
+// stream copies the bytes of one direction of a connection. When a delay begins, it switches to a queue. The writer
+// of the queue waits until each chunk is due.
 type stream struct {
 	c        *connection
 	path     *path
@@ -26,7 +26,7 @@ type stream struct {
 	commands bool // the bytes go from a client to a node
 
 	queue   chan chunk
-	pending atomic.Int64 // number of chunks that are queued and not yet written
+	pending atomic.Int64 // number of chunks that were queued and not yet written
 	last    time.Time    // time at which the last chunk of the queue is due
 	writer  sync.WaitGroup
 }
@@ -46,7 +46,7 @@ func (s *stream) run() {
 		close(s.queue)
 		s.writer.Wait()
 	}
-	// a path that is blocked does not pass on the end of the stream either
+	// a blocked path does not pass on the end of the stream either
 	if !s.c.passable(s.path) {
 		return
 	}
@@ -89,7 +89,7 @@ func (s *stream) pass(b []byte) error {
 	return s.enqueue(b, v, held)
 }
 
-// write waits while the path is blocked, then writes.
+// write waits while the path is blocked, and then writes.
 func (s *stream) write(b []byte) error {
 	if !s.c.passable(s.path) {
 		return net.ErrClosed
@@ -141,7 +141,7 @@ func (s *stream) drain() {
 	}
 }
 
-// jitter draws the delays of one rule on one path, reproducibly by its seed.
+// jitter draws the delays of one rule on one path. The same seed gives the same delays.
 type jitter struct {
 	latency, most time.Duration
 	oneIn         int
@@ -168,7 +168,7 @@ func (j *jitter) draw() time.Duration {
 	return j.latency + time.Duration(j.rand.Int64N(int64(j.most)+1))
 }
 
-// mute decides whether to drop the reply to a command that is about to be forwarded.
+// mute decides whether to drop the reply to the command b, which is about to be forwarded.
 func (c *connection) mute(loses []*rule, b []byte) {
 	if !c.asks(b) {
 		return
