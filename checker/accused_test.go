@@ -282,7 +282,7 @@ var stillFailing = map[string]struct {
 			stoppedUnder(s, s.Ops[0].ID, 400)
 		}},
 	"a holder that gave up before its lease ended, and its server was there": {"premature-loss", gaveUpEarly},
-	"a holder that gave up before its lease ended, for its server was down at first": {"premature-loss", func(s *script) {
+	"a holder that gave up before its lease ended, for its server had been down": {"premature-loss", func(s *script) {
 		s.fault(serverHangs, 10, 60)
 		s.Bounds.Recovery = ms
 		gaveUpEarly(s)

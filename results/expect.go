@@ -17,7 +17,7 @@ type Expected struct {
 	Lock     string         `json:"lock"`
 	Topology string         `json:"topology"`
 	Under    string         `json:"under,omitempty"`  // fault or scenario that must show it; empty = any
-	Causes   []string       `json:"causes,omitempty"` // the lock must fail with one of these causes; empty = it must pass
+	Causes   []string       `json:"causes,omitempty"` // the lock fails with one of these; empty = it passes
 	Passes   bool           `json:"passes,omitempty"` // the lock may also pass
 	Seed     uint64         `json:"seed"`
 	Met      checker.Status `json:"met"`

@@ -125,7 +125,7 @@ type Views struct {
 	Unknown      int64 `json:"unknown"`
 	Final        int64 `json:"final"`
 	Lost         int64 `json:"lost"`
-	Fenced       int64 `json:"fenced"` // stores, and loads before them, that were rejected because of an old fencing token
+	Fenced       int64 `json:"fenced"` // stores, and loads before them, rejected because of an old fencing token
 	// Doubt names faults that may have changed the totals although the lock is correct. Excused is the largest number
 	// of views that these faults can have lost.
 	Doubt   string `json:"doubt,omitempty"`

@@ -32,7 +32,7 @@ const (
 // owner identifies the process that uses a prefix.
 type owner struct {
 	Host    string `json:"host"`
-	Space   string `json:"space"` // identifies machine, boot and container, because process numbers are unique only there
+	Space   string `json:"space"` // machine, boot and container: process numbers are unique only there
 	PID     int    `json:"pid"`
 	Start   string `json:"start"` // start time in clock ticks, because process numbers are reused
 	Started string `json:"started"`

@@ -98,7 +98,7 @@ func joinCluster(ctx context.Context, t *Topology) error {
 // member is a line of CLUSTER NODES.
 type member struct {
 	id, addr, flags, primary, link string
-	name                           string // address with the host name that the node announces; empty if it announces none
+	name                           string // address with the host name that the node announces; empty = none
 	epoch                          int
 	slots                          []string
 }

@@ -159,7 +159,7 @@ func TestCrashAndPowerLoss(t *testing.T) {
 				if c.durable == SyncEverySecond && old && lock && !c.lock {
 					return "the log was synced between the lock and the end"
 				}
-				if c.durable == SyncEverySecond && old && !lock && c.lock { // it may take up to two seconds (flushAppendOnlyFile)
+				if c.durable == SyncEverySecond && old && !lock && c.lock { // up to two seconds: flushAppendOnlyFile
 					return "a sync of the log was under way, for which the server puts off a write that it answers"
 				}
 				if old != c.old || lock != c.lock {

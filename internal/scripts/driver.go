@@ -220,7 +220,7 @@ func (e *evil) acquire(m, answer message) {
 		keys := m["keys"].([]any)
 		key = keys[len(keys)-1].(string)
 	}
-	if e.mode == "shares" || e.mode == "permits" { // it grants everything and reports the mode and permits of the request
+	if e.mode == "shares" || e.mode == "permits" { // it grants everything and reports mode and permits of the request
 		e.keys[id], e.held[key], answer["token"] = key, id, fmt.Sprint(m["mode"], m["permits"])
 		return
 	}

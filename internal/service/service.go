@@ -44,7 +44,7 @@ type Spec struct {
 
 // Wire says which traffic between service and Redis is watched.
 type Wire struct {
-	To               string // a topology to start for the service, or the address of a server; empty = nothing is watched
+	To               string // topology to start for the service, or address of a server; empty = nothing is watched
 	Locks, Data, Env []string
 }
 

@@ -161,7 +161,7 @@ func TestAHandoffOutlivesWhoDies(t *testing.T) {
 						}
 						want := leasesToEnd(t, held, dies(t, home, holder, held, first.Close))
 						if name == "first in line" {
-							want++ // it also wakes at the end of the holder's lease, because it does not learn who got the lock
+							want++ // it also wakes when the lease ends: it does not learn who got the lock
 						}
 						if _, ends := handedAfter(t, next, long); ends > want && !home.slow(home.renewed/4) {
 							t.Errorf("the next one waited for the end of %d leases", ends)

@@ -68,7 +68,7 @@ func TestWaitersAreWokenByARelease(t *testing.T) {
 			done := startWait(t.Context(), b, "k")
 			home.subscribed(t)
 			must(t, a.Release(t.Context(), held))
-			must(t, awake(t, done).err) // the release may come before the waiter looks; then the waiter finds the lock free
+			must(t, awake(t, done).err) // a waiter that looks after the release finds the lock free
 			must(t, b.Release(t.Context(), grant(t, b, "k", long)))
 		})
 	}
