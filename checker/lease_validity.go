@@ -244,9 +244,10 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 		cmp.Or(why, l.unanswered(h, proof.Return, over)))
 }
 
-// unanswered returns a window if renewals of a hold had no answer, or reached no server, for a third of the lease before
-// it ended, for unknown reasons; nil if there were answers. If messages were late, the lock must have sent again. If it
-// sent again and again while they were late or no server was reached, the time counts from its first request.
+// unanswered returns a window if renewals of a hold had no answer, or reached no server, for a third of the lease
+// before it ended, for unknown reasons; nil if there were answers. If messages were late, the lock must have sent
+// again. If it sent again and again while they were late or no server was reached, the time counts from its first
+// request.
 func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	w := &window{
 		name:   "renewals of " + who(h.Worker) + " had no answer, and why is not known",
