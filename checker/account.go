@@ -9,33 +9,34 @@ import (
 	"hammerlock/model"
 )
 
-// account is what the cheapest story of a page says about the lock. A story is an explanation of all answers, at the
-// lowest cost in violations (see package model).
+// account lists the violations in the cheapest story of a page. A story explains all answers of the page; its cost is
+// the number and kind of its violations (see package model).
 type account struct {
 	slips  []slip
 	broke  map[int32]int   // hold -> the first slip that ended it although its lease was guaranteed
 	ofHold map[int32][]int // hold -> the slips that it made, or that were made against it
 	shared bool            // holds of the page share the lock (readers, or permits)
-	loose  freeing         // if holds share the lock: releases of holds that were over
+	loose  freeing         // set if shared: releases of holds that were over
 }
 
 func newAccount() *account { return &account{broke: map[int32]int{}, ofHold: map[int32][]int{}} }
 
-// slip is a step of a story that no correct lock on servers that forget nothing would make.
+// slip is a step of a story that a correct lock makes only if its servers forget something.
 type slip struct {
 	model.Step
 	hold, against int32   // indices in Case.holds; -1 = none
 	op            int32   // index of the call in Ops
-	first         int     // the slip that caused it: itself, or an earlier one
+	first         int     // index of the slip that caused this one: its own index, or that of an earlier slip
 	why           *window // what made servers forget; nil if the lock is wrong
-	told          bool    // two holders at once were already explained by it
+	told          bool    // a double grant was already explained by this slip
 }
 
-// A long page is explained in parts, because a hold takes about 300 bytes meanwhile. This shows nothing false: if a
-// history is legal, it is legal without some of its holds. Some holds before and after a part are explained with it.
+// A long page is explained in parts of partHolds holds, because the search takes about 300 bytes for each hold. Parts
+// cause no false violation: if a history is legal, it is legal without some of its holds. A part is explained together
+// with besideHolds holds before and after it.
 const partHolds, besideHolds = 1 << 17, 1 << 10
 
-// tell explains the holds of a page; nil if the model does not support something in it, or found no explanation in
+// tell returns the account of a page; nil if the model does not support something on the page, or found no story in
 // time.
 func (c *Case) tell(holds []int32) *account {
 	if c.stories == nil {
@@ -50,9 +51,9 @@ func (c *Case) tell(holds []int32) *account {
 	return t
 }
 
-// account does that. All exclusive holds have one story together. Each hold that shares the lock has a story of its
-// own, with the holds that exclude it: its answers depend on its own lease alone. Whether all that share the lock fit
-// together is checked by sums.
+// account computes the result of tell. All exclusive holds have one story together. Each shared hold has a story of its
+// own, with the holds that exclude it: its answers depend on its own lease alone. Another check tells whether the
+// shared holds fit together: see Promise in METHOD.md.
 func (c *Case) account(holds []int32) *account {
 	t := newAccount()
 	alone, shared := c.split(holds)
@@ -91,9 +92,9 @@ func (c *Case) split(holds []int32) (alone, shared []int32) {
 	return alone, shared
 }
 
-// excluders are a hold, and the holds of others that exclude it and were requested before its last answer. For a shared
-// hold these are all exclusive ones; for an exclusive one the first shared one that was granted. The shared hold that
-// it was upgraded from is none of them.
+// excluders lists a hold, and the holds that exclude it and were requested before its last answer. For a shared hold
+// these are all exclusive holds; for an exclusive hold, the first shared hold that was granted. A shared hold and the
+// exclusive hold that it was upgraded to do not exclude each other.
 func (c *Case) excluders(n int32, alone, shared []int32) []int32 {
 	h, list := &c.holds[n], []int32{n}
 	if h.upgraded {
@@ -123,7 +124,7 @@ func (c *Case) excluders(n int32, alone, shared []int32) []int32 {
 	return list
 }
 
-// plain tells whether a hold needs no explanation: each of its answers came before its lease can have ended.
+// plain reports whether a hold needs no story: each of its answers came before its lease can have ended.
 func (r *ruler) plain(h *hold) bool {
 	if h.Outcome != history.OK || len(r.c.reenters(h)) > 0 || len(r.c.ownSights(h)) > 0 {
 		return false
@@ -142,8 +143,8 @@ func (r *ruler) plain(h *hold) bool {
 	return true
 }
 
-// inParts explains the holds in parts of that size, with some holds beside each part. It returns false if a part was
-// not explained.
+// inParts explains the holds in parts of the given size, each with some holds before and after it. It returns false if
+// a part has no story.
 func (c *Case) inParts(t *account, holds []int32, many, beside int) bool {
 	for from := 0; from < len(holds); from += many {
 		to := min(from+many, len(holds))
@@ -156,8 +157,8 @@ func (c *Case) inParts(t *account, holds []int32, many, beside int) bool {
 	return true
 }
 
-// among explains holds each of which excludes the one before it, as if all excluded each other; nil if there is no
-// story.
+// among explains a few holds as if each excluded all others, although each excludes only the hold before it. It returns
+// nil if there is no story.
 func (c *Case) among(holds []int32) *account {
 	t := newAccount()
 	t.shared = true
@@ -169,9 +170,9 @@ func (c *Case) among(holds []int32) *account {
 	return t
 }
 
-// loosen lists releases of holds that were over, if holds share the lock: each may have freed the lock of another hold.
-// If success says no more than that a release was called, the list has releases of holds that may have been over, or
-// were never granted.
+// loosen lists releases of holds that were over, if holds share the lock: such a release may have freed another hold.
+// If the lock does not check the owner, an "ok" proves little. Then the list also has releases of holds that may have
+// been over, or were never granted.
 func (t *account) loosen(r *ruler, shared []int32) {
 	c := r.c
 	for i := range t.slips {
@@ -196,13 +197,14 @@ func (t *account) loosen(r *ruler, shared []int32) {
 	}
 }
 
-// freeing are releases by call. For each, until is the last answer to it and all before it.
+// freeing is a list of releases, sorted by call. until[i] is the latest return of ops[0] to ops[i].
 type freeing struct {
 	ops   []int32
 	until []time.Duration
 }
 
-// freed is the last such release that was called before one moment and answered after another; -1 if there is none.
+// freed returns the last of these releases that was called before one moment (by) and returned after another (since);
+// -1 if there is none.
 func (t *account) freed(c *Case, since, by time.Duration) int32 {
 	f := &t.loose
 	at, _ := slices.BinarySearchFunc(f.ops, by, func(n int32, t time.Duration) int {
@@ -216,7 +218,7 @@ func (t *account) freed(c *Case, since, by time.Duration) int32 {
 	return -1
 }
 
-// freer is the release that freed the lock of a hold before a moment; -1 if there is none.
+// freer returns the release that freed the lock of hold n before a moment; -1 if there is none.
 func (t *account) freer(c *Case, n int32, by time.Duration) int32 {
 	if k, ok := t.broke[n]; ok && t.slips[k].deviates(history.ForeignRelease) {
 		return t.slips[k].op
@@ -224,8 +226,8 @@ func (t *account) freer(c *Case, n int32, by time.Duration) int32 {
 	return t.freed(c, c.holds[n].Call, by)
 }
 
-// slips adds the slips in a story of some holds. A holder that lost the lock by a slip does not know that, so
-// everything that follows is attributed to the same slip.
+// slips adds the slips in a story of some holds. A holder that lost the lock by a slip does not know that, so its later
+// slips are attributed to the same slip.
 func (c *Case) slips(t *account, p *pages, s *model.Story, first, last int32) {
 	led, held := map[int32]int{}, []int32(nil)
 	for i := range s.Steps {
@@ -266,7 +268,7 @@ func (c *Case) slips(t *account, p *pages, s *model.Story, first, last int32) {
 	}
 }
 
-// knows tells whether the same slip was already found in another story.
+// knows reports whether the account already has a slip, from another story.
 func (t *account) knows(h int32, x *model.Step) bool {
 	return x.Deviation != nil && slices.ContainsFunc(t.ofHold[h], func(n int) bool {
 		k := &t.slips[n]
@@ -274,7 +276,6 @@ func (t *account) knows(h int32, x *model.Step) bool {
 	})
 }
 
-// hold converts the number of a hold in the page to its index in the case.
 func (p *pages) hold(n int32) int32 {
 	if n < 0 {
 		return -1
@@ -282,12 +283,11 @@ func (p *pages) hold(n int32) int32 {
 	return p.holds[n]
 }
 
-// deviates tells whether a slip is the deviation with that name.
 func (k *slip) deviates(cause string) bool { return k.Deviation != nil && k.Deviation.Name == cause }
 
-// of returns the slip that explains why two workers held the lock at once: it ended one hold although that was
-// guaranteed, or it is an answer to one of them. Slips of the lock come before losses of the servers, because they are
-// wrong in any case. -1 if there is none.
+// of returns the slip that explains why two workers held the lock at once; -1 if there is none. Such a slip ended one
+// of the two holds although its lease was guaranteed, or is an answer to one of them. Slips of the lock come before
+// losses of the servers, because the lock is wrong in any case.
 func (t *account) of(p pair) int {
 	best, class := -1, 4
 	look := func(n int, broke bool) {
@@ -315,7 +315,8 @@ func (t *account) of(p pair) int {
 	return best
 }
 
-// names makes a finding about two holds from the slip that explains them.
+// names returns the finding for two overlapping holds, with the cause of the slip that explains the overlap. The result
+// is false if no slip explains it.
 func (c *Case) names(t *account, p pair) (f finding, ok bool) {
 	n := t.of(p)
 	if n < 0 {
@@ -330,8 +331,8 @@ func (c *Case) names(t *account, p pair) (f finding, ok bool) {
 	k.told = true
 	switch {
 	case t.shared && (f.cause == history.FalseRelease || f.cause == history.DoubleRelease):
-		f.cause = history.ForeignRelease // its own hold was over, so it freed the lock of another one
-	case f.cause == history.FalseExtension && c.gaveBack(first): // the hold before is not to blame
+		f.cause = history.ForeignRelease // the releaser's own hold was over, so the release freed another hold
+	case f.cause == history.FalseExtension && c.gaveBack(first): // the earlier hold is not to blame
 		f.cause = history.DoubleGrant
 	case first.Kind == model.Extend && first.against >= 0 && c.share(&c.holds[first.hold], &c.holds[first.against]):
 		f.cause = history.DoubleGrant // a server cannot tell two holds with the same token apart
@@ -342,13 +343,12 @@ func (c *Case) names(t *account, p pair) (f finding, ok bool) {
 	return f, true
 }
 
-// gaveBack tells whether the lock was released after an extension without an answer that did not succeed: a library
-// that cannot extend may release.
+// gaveBack reports whether a later extension of the hold had no answer: a library that cannot extend may release.
 func (c *Case) gaveBack(k *slip) bool {
 	return c.unheard(&c.holds[k.hold], c.Ops[k.op].Return, history.Forever) >= 0
 }
 
-// doubles finds double grants that only the story shows, rather than two holds alone.
+// doubles adds the double grants that only the story shows, and no pair of holds.
 func (x *examiner) doubles() {
 	if x.told == nil {
 		return
@@ -362,7 +362,7 @@ func (x *examiner) doubles() {
 	}
 }
 
-// slipped iterates over the slips of all pages, by time.
+// slipped iterates over the slips of all pages, page by page, and within a page in the order of time.
 func (c *Case) slipped(yield func(*slip) bool) {
 	for _, holds := range c.byKey {
 		t := c.tell(holds)

@@ -209,7 +209,8 @@ var onceAccused = map[string]func(s *script){
 	},
 }
 
-// renewedUnseen is a lease of a driver that renews: what stands for all renewals of the hold has no answer.
+// renewedUnseen is a lease of a driver that renews. One extension without an answer stands for all renewals of the
+// hold.
 func renewedUnseen(s *script, over time.Duration) history.ID {
 	s.Claims.Renews, s.Bounds.Gap = true, 10*ms
 	s.Measured = &history.Measured{Driver: &history.Driver{}}
@@ -232,8 +233,7 @@ func stoppedUnder(s *script, a history.ID, from time.Duration) {
 	s.denied(a, 425, 426)
 }
 
-// stillFailing are the same without what excuses them, or beside what does not, and a cause that they fail with.
-// askedInVain is a lease whose renewals were asked for again and again, and each given up before its answer.
+// askedInVain is a lease whose renewals were sent again and again; each was given up before its answer came.
 func askedInVain(s *script) {
 	s.Claims.Renews, s.Bounds.Gap = true, 10*ms
 	a := s.acquire(1, 0, 1, 300)
@@ -253,6 +253,8 @@ func gaveUpEarly(s *script) {
 	s.release(s.acquire(2, 450, 451, 300), 460, 461)
 }
 
+// stillFailing are such histories without the excuse, or beside a disturbance that excuses nothing, and a cause that
+// they fail with.
 var stillFailing = map[string]struct {
 	want  string
 	write func(s *script)
@@ -336,9 +338,8 @@ var stillFailing = map[string]struct {
 	}},
 }
 
-// forgottenBefore are three grants: the second was called after the first, and answered after the third, so late that
-// its lease was over. One of them was granted while another's lease lasted: the first has not been given back when the
-// second has to have begun for its lease to be over before the third.
+// forgottenBefore has three grants. The second was called after the first and answered after the third, when its own
+// lease was over. To be over before the third grant, it must have begun before the first hold was given back.
 func forgottenBefore(s *script) {
 	a := s.acquire(1, 0, 1, 300)
 	b := s.acquire(2, 50, 500, 300)
@@ -348,7 +349,7 @@ func forgottenBefore(s *script) {
 	s.release(c, 520, 521)
 }
 
-// toldLate is a lease of which 110 of 300 ms were left when it was granted, and which nobody renewed.
+// toldLate is a lease that had 110 of 300 ms left when its grant was answered, and was not renewed.
 func toldLate(s *script) history.ID {
 	s.Claims.Renews, s.Bounds.Gap = true, 10*ms
 	a := s.acquire(1, 0, 187, 300)
@@ -356,8 +357,8 @@ func toldLate(s *script) history.ID {
 	return a
 }
 
-// extendedTwice is a lease whose first extension had no answer, and whose second succeeded; another is granted the lock
-// when the first may have been over by itself.
+// extendedTwice is a lease whose first extension had no answer, and whose second extension succeeded. Another worker is
+// granted the lock when the lease by the first extension may have been over.
 func extendedTwice(s *script) {
 	a := s.acquire(1, 0, 1, 300)
 	x := s.extend(a, 50, 60, 300)
@@ -368,7 +369,7 @@ func extendedTwice(s *script) {
 	s.denied(a, 480, 481)
 }
 
-// passedOver is a waiter that another one passes over, after two visits to the lock.
+// passedOver is a waiter that a worker passes over after two visits to the lock.
 func passedOver(s *script) {
 	for at := time.Duration(10); at < 50; at += 20 {
 		a := s.acquire(2, at, at+1, 300)
@@ -385,8 +386,8 @@ func passedOver(s *script) {
 	s.release(c, 84, 85)
 }
 
-// diesInLine is a queue in which a waiter dies in its try. The next one is granted the lock when it tries again, some
-// time after the place of the first is over.
+// diesInLine is a queue in which a waiter dies in its try. The next waiter is granted the lock when it tries again,
+// some time after the dead waiter has lost its place.
 func diesInLine(s *script) {
 	s.Claims.Ordered, s.Claims.Wakes, s.Bounds.Idle = true, true, 50*ms
 	s.fault(processStops, 12, 13)
@@ -402,7 +403,7 @@ func diesInLine(s *script) {
 	s.op(history.End, 3, 20, 432)
 }
 
-// asleep is a lock that wakes its waiters, one of which hears late that the lock is free.
+// asleep is a lock that wakes its waiters; one waiter hears late that the lock is free.
 func asleep(s *script) {
 	s.Claims.Wakes, s.Bounds.Idle = true, ms
 	a := s.acquire(1, 0, 1, 300)
@@ -443,7 +444,7 @@ func TestRightLocksAreNotAccused(t *testing.T) {
 	}
 }
 
-// TestPartsOfALongPage: a page that is told in parts shows no mistake that it has not as a whole, and each that it has.
+// TestPartsOfALongPage: a page that is explained in parts shows the same mistakes as the whole page.
 func TestPartsOfALongPage(t *testing.T) {
 	t.Parallel()
 	whole, wrong := 0, 0

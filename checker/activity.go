@@ -19,8 +19,7 @@ var Activity = Checker{
 	Check: judgeActivity,
 }
 
-// A run with less proves nothing: a lock that is never handed off under contention is not tested, and too many unknown
-// outcomes can hide anything.
+// A run with fewer contended hand-offs does not test the lock. If more outcomes are unknown, they can hide anything.
 const (
 	enoughHandOffs  = 20
 	tooManyUnknowns = 0.1
@@ -63,7 +62,7 @@ func judgeActivity(c *Case) Verdict {
 	return v
 }
 
-// atMost bounds a rate when n occasions showed no violation: the rule of three.
+// atMost bounds the rate of violations after n occasions without one, by the rule of three.
 func atMost(n int64) string {
 	if n <= 3 {
 		return "too few to bound their rate"
@@ -73,26 +72,26 @@ func atMost(n int64) string {
 
 type effort struct{ holds, handOffs, known, unknown int64 }
 
-// effort counts holds, hand-offs and outcomes. A hand-off is contended if the new holder waited while the one before
-// held, or if another was refused between the two grants.
+// effort counts holds, hand-offs and outcomes. A hand-off is contended if the new holder waited during the hold before,
+// or if a worker was refused between the two grants.
 func (c *Case) effort() (e effort) {
 	type last struct {
-		hold    int32 // plus one
+		hold    int32 // index, plus one; 0 = none
 		refused bool
 	}
 	keys := make([]last, c.keys)
-	ticks := make([]bool, c.keys)             // a key was tried before, with a lock that grants each key once
-	since := make([]time.Duration, c.workers) // first try of each worker's current wait; 0 = it does not wait
+	ticks := make([]bool, c.keys)             // by key: it was tried before; used if the lock grants each key only once
+	since := make([]time.Duration, c.workers) // by worker: first try of its current wait; 0 = it does not wait
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		switch op.Kind {
-		// the outcomes of Acquire and Extend are not judged if unknown, and hide nothing; the same holds for releases
-		// of holds that may never have been granted
+		// Acquires and Extends do not count: they hide nothing if their outcome is unknown. Neither does a release of a hold
+		// that may never have been granted.
 		case history.Release, history.Store:
 			if op.Kind == history.Release && !c.had(op) {
 				break
 			}
-			// "lost" for several pages does not say which one
+			// after a call for several pages, "lost" does not say which page
 			if op.Outcome == history.Unknown && op.Reason != history.Lost {
 				e.unknown++
 			} else if op.Outcome == history.OK {
@@ -112,7 +111,7 @@ func (c *Case) effort() (e effort) {
 			since[op.Worker] = op.Call
 		}
 		if c.Claims.Once && ticks[op.Key] {
-			e.handOffs++ // counts if another worker has tried, too
+			e.handOffs++ // another worker has tried the same tick
 		}
 		ticks[op.Key] = true
 		k := &keys[op.Key]
@@ -134,7 +133,7 @@ func (c *Case) effort() (e effort) {
 	return e
 }
 
-// had tells whether the hold that a release belongs to was certainly granted.
+// had is false if the hold of a release may never have been granted.
 func (c *Case) had(op *history.Op) bool {
 	h := c.hold(op.Hold)
 	return h == nil || h.Outcome == history.OK
@@ -169,10 +168,10 @@ func (c *Case) failures() (doubts []string) {
 	return doubts
 }
 
-// enoughOfAFault is the share of its planned length for which a fault must have been in force.
+// enoughOfAFault is the smallest share of its planned length for which a fault must be in force.
 const enoughOfAFault = 0.5
 
-// coincided tells, for each fault in the header, whether a worker held the lock or waited for it while it was in force.
+// coincided tells, for each fault in the header, whether a worker held the lock or waited for it during the fault.
 func (c *Case) coincided() []bool {
 	met := make([]bool, len(c.Faults))
 	for _, w := range c.windows {
@@ -184,8 +183,8 @@ func (c *Case) coincided() []bool {
 	return met
 }
 
-// idleFaults describes planned faults that were not injected, that ended almost at once because they began late, or
-// that coincided with neither a holder nor a waiter.
+// idleFaults describes planned faults that were not injected, that were in force too briefly, or that coincided with
+// neither a holder nor a waiter.
 func (c *Case) idleFaults(met []bool) (doubts []string) {
 	injected, short := make([]bool, len(c.Faults)), map[int64]time.Duration{}
 	for _, w := range c.windows {
@@ -203,7 +202,7 @@ func (c *Case) idleFaults(met []bool) (doubts []string) {
 	}
 	for i, p := range c.Faults {
 		if p.ByHand {
-			continue // in no plan
+			continue // injected by hand, so it is in no plan
 		}
 		if !injected[i] {
 			doubts = append(doubts, fmt.Sprintf("fault %d, %s, was planned and not injected", i, p.Name))

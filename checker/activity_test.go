@@ -10,7 +10,7 @@ import (
 	"hammerlock/history"
 )
 
-// passOn lets two workers hand a lock to and fro, each waiting while the other holds.
+// passOn lets two workers pass a lock to each other; each waits while the other one holds it.
 func (s *builder) passOn(times int) {
 	for i := range times {
 		w, at := int32(i%2), dur(10*i)
@@ -22,7 +22,7 @@ func (s *builder) passOn(times int) {
 // killPrimary is the plan of one fault.
 var killPrimary = []history.Injection{{Name: "kill-primary"}}
 
-// activities are histories, and what judgeActivity says about each.
+// activities are histories, with what judgeActivity says about each.
 var activities = map[string]struct {
 	write  func(*builder)
 	status Status
@@ -91,7 +91,7 @@ func TestActivity(t *testing.T) {
 	}
 }
 
-// TestAFaultIsInForceAsLongAsItWasPlanned, about: one that waits for a holder may begin when it is to be healed.
+// TestAFaultIsInForceAsLongAsItWasPlanned: a fault that waits for a holder may begin when it should end already.
 func TestAFaultIsInForceAsLongAsItWasPlanned(t *testing.T) {
 	for name, tt := range map[string]struct {
 		timed         bool
@@ -118,7 +118,7 @@ func TestAFaultIsInForceAsLongAsItWasPlanned(t *testing.T) {
 	}
 }
 
-// drawBusy lets workers come and go, and injects faults wherever it likes.
+// drawBusy lets workers come and go, and injects faults at any time.
 func drawBusy(r *rand.Rand) *builder {
 	s := newBuilder()
 	ends := r.IntN(4) > 0
@@ -200,7 +200,7 @@ func metSomebody(c *Case, n int64, granted func(int) bool, over func(int) time.D
 // everyMoment counts hand-offs and unmet faults by their definitions.
 func everyMoment(c *Case) string {
 	handOffs := 0
-	over := func(i int) time.Duration { // when the holder of the grant Ops[i] was done
+	over := func(i int) time.Duration { // end of the holder's belief after the grant Ops[i]
 		end := c.Ops[i].Until
 		for _, op := range c.Ops {
 			if op.Kind == history.Release && op.Hold == c.Ops[i].ID {

@@ -13,8 +13,8 @@ import (
 	"hammerlock/history"
 )
 
-// legal tells whether a right lock can have answered a hold so that has the lock to itself: it tries all instants. The
-// lease is over by itself a tick around its length after the last call that it counts from.
+// legal reports whether a right lock can have given these answers to a hold that has the lock to itself. It tries all
+// instants. The lease ends between one tick less and one tick more than its length after the last call that set it.
 func legal(t told, expires bool) bool {
 	var calls []*history.Op
 	for _, op := range []*history.Op{t.acquire, t.extend, t.release} {
@@ -30,7 +30,7 @@ func legal(t told, expires bool) bool {
 		}
 		to := calls[k].Return
 		if calls[k].Outcome == history.Unknown {
-			to = 2 * horizon // so late that it has no effect
+			to = 2 * horizon // late enough for the call to have no effect
 		}
 		for instants[k] = calls[k].Call; instants[k] <= to; instants[k]++ {
 			if draw(k + 1) {
@@ -42,7 +42,8 @@ func legal(t told, expires bool) bool {
 	return draw(0)
 }
 
-// shownNothing tells whether an answer says nothing: the hold's own other call may have come in between.
+// shownNothing reports whether an answer proves nothing, because another call of the same hold may have come in
+// between.
 func shownNothing(t told, op *history.Op) bool {
 	if op.Outcome != history.Failed || op.Reason != history.Conflict {
 		return false
@@ -56,8 +57,8 @@ func shownNothing(t told, op *history.Op) bool {
 	return false
 }
 
-// inOrder tells whether calls that had their effects at these instants were answered rightly, those of one instant in
-// any order. What nobody heard of may have had no effect.
+// inOrder reports whether calls that took effect at these instants were answered rightly. Calls of the same instant may
+// have any order. A call without an answer may have had no effect.
 func inOrder(calls []*history.Op, at []time.Duration, expires bool) bool {
 	var next func(done int, held bool, begin time.Duration) bool
 	next = func(done int, held bool, begin time.Duration) bool {
@@ -94,9 +95,8 @@ func inOrder(calls []*history.Op, at []time.Duration, expires bool) bool {
 	return next(0, false, 0)
 }
 
-// overClaims counts the deadlines that are too late.
 func overClaims(list []told, expires bool) (n int64) {
-	var between, answers []*history.Op // with deadlines between call + T1 and return + T1; all
+	var between, answers []*history.Op // answers with deadlines between call + T1 and return + T1; all answers
 	for _, t := range list {
 		if t.acquire.Outcome != history.OK {
 			continue
@@ -110,7 +110,7 @@ func overClaims(list []told, expires bool) (n int64) {
 			case excess <= 0:
 			case excess > op.Latency():
 				n++
-			case 2*excess < op.Latency(): // it may have taken its own time
+			case 2*excess < op.Latency(): // the client may have taken this time itself
 			default:
 				between = append(between, op)
 			}
@@ -128,7 +128,7 @@ func overClaims(list []told, expires bool) (n int64) {
 	return n
 }
 
-// mostApart is how many operations, of those that are left, can be taken so that none overlaps another: it tries all.
+// mostApart tries all choices of the operations left. It returns the largest number without an overlap.
 func mostApart(left, taken []*history.Op) int {
 	if len(left) == 0 {
 		return len(taken)
@@ -140,7 +140,7 @@ func mostApart(left, taken []*history.Op) int {
 	return most
 }
 
-// answersDisagree compares what is said of deadlines, and, if all share the lock, of the answers of each hold.
+// answersDisagree compares the verdicts on deadlines and, if all holds share the lock, on the answers to each hold.
 func answersDisagree(t testing.TB, h *history.History) (wrong string, illegal int) {
 	c := prepared(t, h)
 	list := read(h)
@@ -171,7 +171,7 @@ func answersDisagree(t testing.TB, h *history.History) (wrong string, illegal in
 	return "", illegal
 }
 
-// late draws a tiny history, and often puts the extension and the release off until others have been granted.
+// late draws a tiny history, and often delays the extension and the release until another worker was granted the lock.
 func late(draw func(n int) int) *history.History {
 	h := tiny(draw)
 	for i := range h.Ops {
@@ -216,7 +216,7 @@ func TestAnswersAgainstOracleShrinking(t *testing.T) {
 	})
 }
 
-// certainly tries every difference that the clocks of two processes may have: do two believe at once in all cases?
+// certainly tries every possible difference of two processes' clocks: do two holders' beliefs overlap in all cases?
 func certainly(c *Case, list []told) bool {
 	for a := range list {
 		for b := range a {
@@ -237,7 +237,7 @@ func certainly(c *Case, list []told) bool {
 	return false
 }
 
-// spread puts a history on two processes of which only the slack is known, or over three on two machines.
+// spread puts a history on two processes whose slack alone is known, or on three processes on two machines.
 func spread(h *history.History, draw func(n int) int) {
 	processes, first := 2, 0
 	h.Processes, h.Bounds.Slack = 2, 2
@@ -255,7 +255,7 @@ func spread(h *history.History, draw func(n int) int) {
 	}
 }
 
-// truth is a history as it may have been: each clock was off by what it may have been off.
+// truth is a history as it may have happened: it moves each clock by a possible error.
 func truth(h *history.History, draw func(n int) int) *history.History {
 	off := func(most time.Duration) time.Duration { return time.Duration(draw(2*int(most)+1)) - most }
 	shifts := []time.Duration{10, 10 + off(h.Bounds.Slack)}
@@ -283,7 +283,8 @@ func truth(h *history.History, draw func(n int) int) *history.History {
 	return &was
 }
 
-// What is called certain is so whatever the clocks do; what overlaps by the clocks as they are is never passed over.
+// If the judge calls an overlap certain, it is one for all clocks. If times overlap as they stand, the judge counts
+// that.
 func TestSlackAgainstOracle(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	proven, possibly, lost := 0, 0, 0
@@ -325,7 +326,7 @@ func TestSlackAgainstOracle(t *testing.T) {
 	}
 }
 
-// loses tells whether the servers of a history cannot have granted what they did.
+// loses reports whether the servers of a history cannot have granted all of its holds.
 func loses(c *Case) (found bool) {
 	s := newSweeper(c)
 	for _, g := range c.groups(c.byKey[0]) {
@@ -335,7 +336,7 @@ func loses(c *Case) (found bool) {
 	return found
 }
 
-// tryBefore is the refused try that was one call with the grant that came of it; nil if it was none.
+// tryBefore returns the refused try that was part of the same call as the grant Ops[k]; nil if there is none.
 func tryBefore(c *Case, k int) *history.Op {
 	for i := k - 1; i >= 0; i-- {
 		if op := &c.Ops[i]; op.Kind == history.Acquire && op.Worker == c.Ops[k].Worker &&
@@ -349,8 +350,8 @@ func tryBefore(c *Case, k int) *history.Op {
 	return nil
 }
 
-// overexposed finds a hold that is said to have been put to the test though no try was surely made during it, whatever
-// the clocks are, or the other way round.
+// overexposed finds a hold whose Exposed is wrong: it must be true if a try was certainly made during the hold,
+// whatever the clocks show, and else false.
 func overexposed(c *Case) string {
 	for i := range c.holds {
 		h := &c.holds[i]
@@ -360,7 +361,7 @@ func overexposed(c *Case) string {
 			if op.Kind != history.Acquire || op.Worker == h.Worker || k <= int(h.acquire) || h.Outcome != history.OK {
 				continue
 			}
-			first, last := op.Call, op.Call // it would have been granted at any of these moments
+			first, last := op.Call, op.Call // the try could have been granted at any of these moments
 			if op.Outcome != history.OK {
 				first, last = op.Return, op.Return
 			} else if before := tryBefore(c, k); before != nil {
@@ -379,7 +380,7 @@ func overexposed(c *Case) string {
 				want = want || sure && min(op.Call, first) < h.trusted()
 			}
 			if op.Outcome == history.OK {
-				break // what comes after the next grant is a try for that hold
+				break // tries after the next grant are tries for that hold
 			}
 		}
 		if h.Outcome == history.OK && h.Exposed != want {

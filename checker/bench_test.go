@@ -18,15 +18,15 @@ import (
 	"hammerlock/history"
 )
 
-// synthetic writes a legal history of about n operations: 32 workers that contend for a few pages, each visit with
-// a refused try of another, a grant, a load, a store, a release and its end, some with an extension.
+// synthetic writes a legal history of about n operations. 32 workers contend for a few pages. Each visit has a refused
+// try of another worker, a grant, a load, a store, a release and an end; some visits have an extension.
 func synthetic(n int) *history.History {
 	h := &history.History{Ops: make([]history.Op, 0, n)}
 	h.Header = synthesize(n, func(op *history.Op) { h.Ops = append(h.Ops, *op) })
 	return h
 }
 
-// synthesize hands the operations of such a history on, one after the other.
+// synthesize passes the operations of such a history to a function, one after the other.
 func synthesize(n int, each func(*history.Op)) (h history.Header) {
 	const workers, keys = 32, 8
 	h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true}
@@ -84,7 +84,7 @@ func synthesize(n int, each func(*history.Op)) (h history.Header) {
 	return h
 }
 
-// The largest size takes gigabytes: it is for those who ask for it, with CHECKER_BENCH=10000000.
+// The largest size takes gigabytes, and must be requested: CHECKER_BENCH=10000000.
 func sizes() []int {
 	list := []int{1e4, 1e5, 1e6}
 	if n, err := strconv.Atoi(os.Getenv("CHECKER_BENCH")); err == nil && n > 0 {
@@ -104,7 +104,7 @@ func BenchmarkCheckers(b *testing.B) {
 				}
 				b.ReportAllocs()
 				for b.Loop() {
-					c.once = sync.Once{} // what the checkers share is found again
+					c.once = sync.Once{} // computes again what the checkers share
 					if v := k.Check(c); v.Status == Fail || v.Status == Inconclusive && v.Exposed > 0 {
 						b.Fatalf("%v: %s", v.Status, v.Summary)
 					}
@@ -115,7 +115,7 @@ func BenchmarkCheckers(b *testing.B) {
 	}
 }
 
-// BenchmarkJudge is everything that a judge does with a history that was read: prepare it and ask every checker.
+// BenchmarkJudge measures the whole work on a history in memory: prepare it, and run every checker.
 func BenchmarkJudge(b *testing.B) {
 	for name, made := range map[string]func(n int) *history.History{
 		"plain":        synthetic,
@@ -154,7 +154,7 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// inProcesses is the plain history of workers who live in 64 processes, whose clocks are compared.
+// inProcesses is the plain history with workers in 64 processes, whose clocks are compared.
 func inProcesses(n int) *history.History {
 	h := synthetic(n)
 	h.Processes, h.Bounds.Slack = 64, 100*time.Nanosecond
@@ -166,8 +166,8 @@ func inProcesses(n int) *history.History {
 	return h
 }
 
-// crowded is a legal history of a lock that many have at once: of its permits forty are taken all the time; or ten
-// readers have it, and then a writer.
+// crowded is a legal history of a lock with many holders at the same time: 40 permits are always taken; or ten readers
+// hold the lock, and then a writer.
 func crowded(n int, claims history.Claims) *history.History {
 	const workers, ttl = 64, time.Second
 	h := &history.History{Ops: make([]history.Op, 0, n)}
@@ -196,7 +196,7 @@ func crowded(n int, claims history.Claims) *history.History {
 	return h
 }
 
-// violated is a history with so many double grants, or none, over many pages: two workers have one at a time.
+// violated is a history over many pages, with the given number of double grants: each has two holders.
 func violated(n, keys, violations int) *history.History {
 	h := &history.History{Ops: make([]history.Op, 0, n)}
 	h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true}
@@ -213,7 +213,7 @@ func violated(n, keys, violations int) *history.History {
 	pairs := n / 4
 	for v := range pairs {
 		t := time.Duration(v) * 100 * time.Microsecond
-		late := time.Duration(40_000) // of the second grant
+		late := time.Duration(40_000) // call of the second grant, after the first one
 		if violations > 0 && v%max(pairs/violations, 1) == 0 {
 			late = 12_000
 		}
@@ -227,7 +227,7 @@ func violated(n, keys, violations int) *history.History {
 	return h
 }
 
-// hitches lets the process stand still so often.
+// hitches pauses the process the given number of times.
 func hitches(h *history.History, times int) {
 	every := h.Ops[len(h.Ops)-1].Return / time.Duration(times)
 	for n := range times {
@@ -239,8 +239,7 @@ func hitches(h *history.History, times int) {
 	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 }
 
-// BenchmarkViolations shows that violations cost little beside the operations, however many pages there are, and
-// however often the process was paused.
+// BenchmarkViolations shows that violations take little time beside the operations, for any number of pages and pauses.
 func BenchmarkViolations(b *testing.B) {
 	for _, n := range []int{0, 1000, 17_000, -1000} {
 		name := strconv.Itoa(n)
@@ -272,8 +271,8 @@ func BenchmarkViolations(b *testing.B) {
 	}
 }
 
-// lateHolders is one page whose holders all store much later than they were to, so that many have had it in between and
-// page views are lost.
+// lateHolders is one page whose holders all store much later than their deadlines. Many others held the lock in
+// between, and page views are lost.
 func lateHolders(n int, late time.Duration) *history.History {
 	h := &history.History{}
 	h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true}
@@ -300,7 +299,7 @@ func lateHolders(n int, late time.Duration) *history.History {
 	return h
 }
 
-// refusedWriters is a page with readers that come and go, and writers that are refused all the time.
+// refusedWriters is a page with readers that come and go, and with writers that are always refused.
 func refusedWriters(n int) *history.History {
 	h := &history.History{}
 	h.Claims = history.Claims{Excludes: true, Owned: true, Readers: true, Writers: true}
@@ -327,7 +326,7 @@ func refusedWriters(n int) *history.History {
 	return h
 }
 
-// faulty gives a history so many faults that were healed before anybody asked.
+// faulty adds the given number of faults, which are healed before the first request.
 func faulty(h *history.History, faults int) {
 	for n := range faults {
 		h.Faults = append(h.Faults, history.Injection{
@@ -339,8 +338,8 @@ func faulty(h *history.History, faults int) {
 	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 }
 
-// heldForEver is a page whose lock one worker has to the end, and that others are granted one after the other all the
-// same.
+// heldForEver is a page whose lock one worker holds to the end, while the lock grants it to one other worker after the
+// other.
 func heldForEver(n int) *history.History {
 	s := newScript()
 	s.Sites = 1
@@ -351,7 +350,7 @@ func heldForEver(n int) *history.History {
 	return &s.History
 }
 
-// BenchmarkCorners judges what was once quadratic: each must cost about as much an operation, however many there are.
+// BenchmarkCorners judges histories that once took quadratic time. The time for each operation must not grow with n.
 func BenchmarkCorners(b *testing.B) {
 	for name, make := range map[string]func(n int) *history.History{
 		"late": func(n int) *history.History { return lateHolders(n, 100*time.Millisecond) },
@@ -386,7 +385,7 @@ func BenchmarkCorners(b *testing.B) {
 	}
 }
 
-// BenchmarkDeadPages judges pages of which nobody ever has the lock, while one worker each waits asleep.
+// BenchmarkDeadPages judges pages whose lock no worker ever gets, while one worker sleeps at each.
 func BenchmarkDeadPages(b *testing.B) {
 	h := violated(1e6, 1e4, 0)
 	end := h.Ops[len(h.Ops)-1].Return
@@ -417,7 +416,8 @@ func perOp(b *testing.B, n int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/history-op")
 }
 
-// contended is one page for which all workers try at once: each grant is called when the visit before has just begun.
+// contended is one page for which all workers try at the same time: each grant is called when the visit before has
+// begun.
 func contended(n int) *history.History {
 	h := &history.History{}
 	h.Claims = history.Claims{Excludes: true, Owned: true}
@@ -469,8 +469,8 @@ func BenchmarkAgainstPorcupine(b *testing.B) {
 	}
 }
 
-// BenchmarkLong judges files that are as long as memory, or longer: CHECKER_BENCH=100000000 go test ./checker -run '^$'
-// -bench Long -benchtime 1x. LONG_FILE=file keeps one, to be judged under a limit of memory.
+// BenchmarkLong judges files as long as the memory, or longer: CHECKER_BENCH=100000000 go test ./checker -run '^$'
+// -bench Long -benchtime 1x. LONG_FILE=file keeps a file, to judge it under a memory limit.
 func BenchmarkLong(b *testing.B) {
 	for _, n := range sizes()[2:] {
 		path := cmp.Or(os.Getenv("LONG_FILE"), filepath.Join(b.TempDir(), "history.bin"))

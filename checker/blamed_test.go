@@ -8,9 +8,9 @@ import (
 	"hammerlock/history"
 )
 
-// TestALateReleaseIsNotBlamedForWhatAServerForgot: a release that was called when its lease was over has ended nobody's
-// hold that was extended after that, and one that was called in time was in time, whenever it was answered. What a
-// server forgets later is its doing.
+// TestALateReleaseIsNotBlamedForWhatAServerForgot: a release that was called after the end of its lease has not ended a
+// hold that was extended since. A release that was called in time is right, however late its answer is. What a server
+// forgets afterwards is the server's fault.
 func TestALateReleaseIsNotBlamedForWhatAServerForgot(t *testing.T) {
 	for _, tt := range []struct {
 		called   time.Duration
@@ -33,9 +33,8 @@ func TestALateReleaseIsNotBlamedForWhatAServerForgot(t *testing.T) {
 	}
 }
 
-// TestALossIsNotPrematureAfterAReleaseOfAnEarlierHold: who was granted the lock before the loser, and released it since
-// with success, has freed it, also within its own lease. One that is told that it had nothing to release has freed
-// nothing.
+// TestALossIsNotPrematureAfterAReleaseOfAnEarlierHold: an earlier holder that released with success freed the loser's
+// lock, even within its own lease. A release that was answered "not yours" freed nothing.
 func TestALossIsNotPrematureAfterAReleaseOfAnEarlierHold(t *testing.T) {
 	for name, tt := range map[string]struct {
 		release func(s *script, a history.ID)
@@ -51,7 +50,7 @@ func TestALossIsNotPrematureAfterAReleaseOfAnEarlierHold(t *testing.T) {
 			s.acquire(4, 1400, 1401, 300)
 			s.release(late, 1410, 1411)
 			s.acquire(5, 1420, 1421, 300)
-		}, "premature-loss"}, // without it the other one would not have been granted the lock
+		}, "premature-loss"}, // without that release, the second worker would not have been granted the lock
 	} {
 		s := newScript()
 		s.Sites = 1
@@ -65,8 +64,7 @@ func TestALossIsNotPrematureAfterAReleaseOfAnEarlierHold(t *testing.T) {
 	}
 }
 
-// blamed are histories in which two are granted the lock at once, and what is to blame; nothing is if the cause is
-// empty.
+// blamed are histories in which two workers are granted the lock at the same time, with the cause; empty = no blame.
 var blamed = map[string]struct {
 	write func(s *script)
 	cause string
@@ -159,8 +157,8 @@ var blamed = map[string]struct {
 	}, "foreign-release"},
 }
 
-// TestAReleaseIsBlamedThatCanHaveFreedTheLock: two grants at once are the fault of a release that had nothing to give
-// back and may have come in between, and not of one that only gave its own hold back.
+// TestAReleaseIsBlamedThatCanHaveFreedTheLock: a double grant is blamed on a release that had nothing to give back and
+// may have come between the grants. A release that only gave its own hold back is not blamed.
 func TestAReleaseIsBlamedThatCanHaveFreedTheLock(t *testing.T) {
 	for name, tt := range blamed {
 		s := newScript()
@@ -173,8 +171,8 @@ func TestAReleaseIsBlamedThatCanHaveFreedTheLock(t *testing.T) {
 	}
 }
 
-// answeredLate writes a release that was called within its lease and answered after it, in the middle of another's
-// hold, which it returns, and a third grant after that.
+// answeredLate writes a release that was called within its lease and answered later, during another worker's hold. A
+// third grant follows the answer. It returns the second hold.
 func answeredLate(s *script) history.ID {
 	s.release(s.acquire(1, 0, 1, 300), 200, 400)
 	second := s.acquire(2, 310, 311, 300)
@@ -182,8 +180,8 @@ func answeredLate(s *script) history.ID {
 	return second
 }
 
-// TestWhatFollowsIsCountedUnderItsIncident: another is granted the lock beside a holder, nobody knows why, and gives it
-// back; so a third is granted it while the first still holds.
+// TestWhatFollowsIsCountedUnderItsIncident: a second worker is granted the lock beside a holder, without a known
+// reason, and gives it back. So a third worker is granted the lock while the first one still holds it.
 func TestWhatFollowsIsCountedUnderItsIncident(t *testing.T) {
 	s := newScript()
 	a := s.acquire(1, 0, 1, 300)
@@ -203,8 +201,8 @@ func unanswered(s *script, worker int32, call, ret time.Duration) history.ID {
 	return a
 }
 
-// lateRelease is a hold that is granted while the release of another, which had no answer, is under way; a third is
-// granted the lock at a time.
+// lateRelease has a hold that is granted during another worker's release. The Acquire of the released hold had no
+// answer. A third worker is granted the lock at the given time.
 func lateRelease(s *script, again time.Duration) history.ID {
 	s.release(unanswered(s, 1, 0, 10), 11, 22)
 	a := s.acquire(2, 12, 13, 300)
@@ -212,7 +210,7 @@ func lateRelease(s *script, again time.Duration) history.ID {
 	return a
 }
 
-// TestAStoryTellsWhoAFenceRefused: a service forgot a grant, and the counter lets its holder neither load nor store.
+// TestAStoryTellsWhoAFenceRefused: a service forgot a grant, and the counter rejects the holder's load or store.
 func TestAStoryTellsWhoAFenceRefused(t *testing.T) {
 	for _, kind := range []history.Kind{history.Load, history.Store} {
 		s := newScript()
@@ -230,8 +228,8 @@ func TestAStoryTellsWhoAFenceRefused(t *testing.T) {
 	}
 }
 
-// TestAReleaseThatSaysYesFreesNothing: a lock whose releases always succeed has freed nothing of another's if the lease
-// was over when the next one was granted the lock, as in redsync 4.0.3.
+// TestAReleaseThatSaysYesFreesNothing: releases of the lock always succeed, as in redsync 4.0.3. They have freed no
+// other hold if the lease was over when the next worker was granted the lock.
 func TestAReleaseThatSaysYesFreesNothing(t *testing.T) {
 	s := newScript()
 	late := s.acquire(1, 0, 1, 400)
@@ -244,8 +242,8 @@ func TestAReleaseThatSaysYesFreesNothing(t *testing.T) {
 	}
 }
 
-// TestAReleaseThatDoesNotSayWhoseItWasProvesNoGrant: a lock that compares and deletes, and then says yes whatever it
-// found, has neither granted what had no answer nor what it refused.
+// TestAReleaseThatDoesNotSayWhoseItWasProvesNoGrant: a lock compares, deletes, and answers "ok" in any case. Such an
+// answer does not prove that an unanswered or refused try was granted.
 func TestAReleaseThatDoesNotSayWhoseItWasProvesNoGrant(t *testing.T) {
 	for owned, want := range map[bool]Status{false: Pass, true: Fail} {
 		for _, outcome := range []history.Outcome{history.Unknown, history.Failed} {
@@ -263,8 +261,8 @@ func TestAReleaseThatDoesNotSayWhoseItWasProvesNoGrant(t *testing.T) {
 	}
 }
 
-// TestAStoryNamesWhatCanHaveDoubledAGrant: an extension that succeeded in between, or a token that was granted before,
-// as of a client that remembers its grant.
+// TestAStoryNamesWhatCanHaveDoubledAGrant: an extension succeeded in between, or the token had been granted before, as
+// by a client that remembers its grant.
 func TestAStoryNamesWhatCanHaveDoubledAGrant(t *testing.T) {
 	for want, write := range map[string]func(s *script){
 		"the extension by w01, which succeeded at 0.301000 s, may have made the lease shorter": func(s *script) {
@@ -305,8 +303,8 @@ func TestAStoryNamesWhatCanHaveDoubledAGrant(t *testing.T) {
 	}
 }
 
-// TestAnExtensionWithoutAnswerMayHaveGivenTheLockBack: then nothing is said against the extension before it, which had
-// made the lease longer, and the story names it, as in npm redlock 4.
+// TestAnExtensionWithoutAnswerMayHaveGivenTheLockBack, as in npm redlock 4: the story names this extension, and does
+// not blame the earlier one, which made the lease longer.
 func TestAnExtensionWithoutAnswerMayHaveGivenTheLockBack(t *testing.T) {
 	for lost, want := range map[bool]string{false: history.FalseExtension, true: history.DoubleGrant} {
 		s := newScript()

@@ -9,23 +9,23 @@ import (
 	"hammerlock/internal/human"
 )
 
-// blames counts violations by cause and keeps the first witness of each. Violations that an unplanned event explains
-// are counted separately, as excused. The zero value is ready to use.
+// blames counts violations by cause and keeps the first witness of each cause. Violations that an unplanned event
+// explains are counted separately, as excused. The zero value is ready to use.
 type blames[W any] struct {
 	counts  map[string]int64
 	first   map[string]W
 	excused int64
-	excuse  *window // the first event that explains a violation
-	spared  W       // what that explains
+	excuse  *window // the first unplanned event that explains a violation
+	spared  W       // witness of the violation that excuse explains
 }
 
-// testimony is a witness in the form of a text.
+// testimony is a witness with operations and a text.
 type testimony struct {
 	evidence []history.Op
 	story    []string
 }
 
-// blame counts a violation. It returns false if an unplanned event (why) explains it.
+// blame counts a violation. If why is not nil, that unplanned event excuses the violation, and blame returns false.
 func (b *blames[W]) blame(cause string, witness W, why *window) bool {
 	if why != nil {
 		if b.excused++; b.excuse == nil {
@@ -42,8 +42,8 @@ func (b *blames[W]) blame(cause string, witness W, why *window) bool {
 	return true
 }
 
-// into writes the counts into a verdict, which fails if there are violations. It returns the witness of the worst
-// cause: the first in the list that occurred.
+// into writes the counts into a verdict, which fails if there are violations. It returns the witness of the first cause
+// in the list that occurred.
 func (b *blames[W]) into(v *Verdict, causes []string) (worst W) {
 	if v.Misses == nil {
 		v.Misses = map[string]int64{}
@@ -61,13 +61,12 @@ func (b *blames[W]) into(v *Verdict, causes []string) (worst W) {
 	return worst
 }
 
-// excuseText says how much was excused, and why.
 func (b *blames[W]) excuseText(what string) string {
 	return fmt.Sprintf("excused: %s %s: %s", human.Count(b.excused), what, b.excuse)
 }
 
-// gravest sorts the causes: errors of the lock, then of the service, then of the holder, and among these the most
-// common one first, or the one that began first.
+// gravest sorts the causes: first those of the lock, then of the service, then of the holder. Within a party the most
+// frequent cause comes first; of equally frequent causes, the one that began first.
 func (f *findings) gravest(c *Case) []string {
 	order := slices.Clone(severity)
 	slices.SortStableFunc(order, func(a, b string) int {
@@ -77,13 +76,13 @@ func (f *findings) gravest(c *Case) []string {
 		}
 		return n
 	})
-	if i := slices.Index(order, history.DoubleGrant); f.bare { // a wrong release may be the reason for the others
+	if i := slices.Index(order, history.DoubleGrant); f.bare { // no release can explain this double grant
 		order = slices.Insert(slices.Delete(order, i, i+1), 0, history.DoubleGrant)
 	}
 	return order
 }
 
-// partyOf sorts causes by who is to blame: the lock, then the service, then the holder.
+// partyOf says who is to blame for a cause: 0 = the lock, 1 = the service, 2 = the holder.
 func partyOf(cause string) int {
 	switch cause {
 	case history.Overrun:

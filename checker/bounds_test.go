@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// early is a lease that may have begun before it was asked for.
+// early is a lease that may have begun before it was requested.
 func early(told, lost, granted time.Duration) func(s *script) {
 	return func(s *script) {
 		a := s.acquire(1, 100, 101, 300)
@@ -20,7 +20,7 @@ func early(told, lost, granted time.Duration) func(s *script) {
 	}
 }
 
-// forgotten lets the server lose its keys before that.
+// forgotten makes the server lose its keys before the history that write makes.
 func forgotten(write func(s *script)) func(s *script) {
 	return func(s *script) {
 		s.fault(serverDies, 80, 90)
@@ -28,7 +28,7 @@ func forgotten(write func(s *script)) func(s *script) {
 	}
 }
 
-// unheard lets its holder extend the lease and hear no answer.
+// unheard adds an extension by the holder without an answer.
 func unheard(write func(s *script)) func(s *script) {
 	return func(s *script) {
 		write(s)
@@ -40,11 +40,11 @@ func unheard(write func(s *script)) func(s *script) {
 // withLinger makes a lease last for up to 0.8 s more.
 func withLinger(s *script) { s.Bounds.Linger = 800 * ms }
 
-// withEarlyLeases makes leases begin before they are asked for.
+// withEarlyLeases makes leases begin before they are requested.
 func withEarlyLeases(s *script) { s.Claims.Begins = true }
 
-// rounded is a lease of 1.2 s whose holder was told that it lasts for told ms. It is extended at extended ms, unless
-// that is 0, and granted to another at granted ms.
+// rounded is a lease of 1.2 s. Its holder is told that it lasts for told ms, extends it at extended ms (0 = never), and
+// another worker is granted the lock at granted ms.
 func rounded(told, extended, granted time.Duration) func(s *script) {
 	return func(s *script) {
 		a := s.acquire(1, 0, 1, 1200)
@@ -57,10 +57,10 @@ func rounded(told, extended, granted time.Duration) func(s *script) {
 	}
 }
 
-// boundedLeases are histories in which a lease lasts longer than was asked for, or begins before.
+// boundedLeases are histories in which a lease lasts longer than was requested, or begins before the request.
 var boundedLeases = map[string]struct {
 	claim, write   func(s *script)
-	fails, without []string // with the claim, and without it
+	fails, without []string // causes with the claim, and without it
 }{
 	"rounded up to seconds, told and extended": {
 		withLinger, rounded(1990, 1500, 3600), nil, []string{"silent-reacquire"},
@@ -96,8 +96,8 @@ var boundedLeases = map[string]struct {
 	},
 }
 
-// TestLeasesAreJudgedByTheirBounds: a lease may last longer than was asked for, or begin before, as far as the lock
-// says so. What it says it keeps: what goes beyond fails.
+// TestLeasesAreJudgedByTheirBounds: a lease may last longer than was requested, or begin before, by as much as the lock
+// claims. A lease beyond that fails.
 func TestLeasesAreJudgedByTheirBounds(t *testing.T) {
 	for name, tt := range boundedLeases {
 		for claimed, want := range map[bool][]string{true: tt.fails, false: tt.without} {
@@ -120,8 +120,8 @@ func TestLeasesAreJudgedByTheirBounds(t *testing.T) {
 	}
 }
 
-// TestAReentrantLockIsBusyWhenAnEarlyLeaseIsOver: where leases begin before they are asked for, nothing is demanded
-// after the deadline that was told.
+// TestAReentrantLockIsBusyWhenAnEarlyLeaseIsOver: if leases may begin before the request, the lock need not grant a
+// re-entry after the deadline that it told.
 func TestAReentrantLockIsBusyWhenAnEarlyLeaseIsOver(t *testing.T) {
 	for claimed, want := range map[bool]Status{true: Inconclusive, false: Fail} {
 		s := newScript()

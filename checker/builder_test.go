@@ -13,7 +13,7 @@ import (
 	"hammerlock/internal/live"
 )
 
-// builder builds a history by hand. Its times count in ticks.
+// builder builds a history by hand. Its times are in ticks.
 type builder struct {
 	h       history.History
 	numbers map[int32]uint64
@@ -22,7 +22,7 @@ type builder struct {
 
 func newBuilder() *builder { return &builder{numbers: map[int32]uint64{}, tick: time.Millisecond} }
 
-// add appends an operation of a worker and names it.
+// add appends an operation of a worker, and gives it an ID.
 func (s *builder) add(op history.Op) history.ID {
 	s.numbers[op.Worker]++
 	op.ID = history.ID(op.Worker+2)<<40 | history.ID(s.numbers[op.Worker])
@@ -75,7 +75,7 @@ func (s *builder) final(at time.Duration, seen history.ID, value int64) history.
 		Return: at + 1})
 }
 
-// prepared is the case of what was written so far.
+// prepared returns the case of the operations that were written so far.
 func (s *builder) prepared() *Case {
 	slices.SortStableFunc(s.h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 	c, err := Prepare(&s.h)
@@ -97,8 +97,8 @@ func expect(t *testing.T, v Verdict, status Status, cause, word string) {
 	}
 }
 
-// many is how many random histories a test draws: all of them at night, a quarter in make test-full, a part in make
-// test, which is -short. The mutants are caught with that part.
+// many is the number of random histories that a test draws: all of them at night, a quarter in make test-full, a
+// smaller part in make test, which is -short. This part suffices to catch the mutants.
 func many(all int) int {
 	switch {
 	case testing.Short():
@@ -109,7 +109,7 @@ func many(all int) int {
 	return all / 4
 }
 
-// property compares a checker with an oracle on random histories. Both answer with text.
+// property compares a checker with an oracle on random histories. Both answer with a text.
 type property struct {
 	histories int
 	draw      func(*rand.Rand) *builder
@@ -160,7 +160,7 @@ func (p *property) shrink(h history.History) []history.Op {
 	return ops
 }
 
-// dangles tells whether a store or hold that is named is missing: such histories mean nothing.
+// dangles reports whether a store or hold that an operation names is missing: such histories mean nothing.
 func dangles(c *Case) bool {
 	return slices.ContainsFunc(c.Ops, func(op history.Op) bool {
 		return op.Seen != 0 && c.op(op.Seen) == nil || op.Hold != 0 && c.op(op.Hold) == nil

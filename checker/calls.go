@@ -25,17 +25,17 @@ type callsCheck struct {
 	*Case
 	blames[testimony]
 	returned  int64
-	slowest   time.Duration // longest call that nothing disturbed, without the time for which an Acquire waited
-	slowEver  time.Duration // longest call of all that returned by themselves
+	slowest   time.Duration // longest undisturbed call; an Acquire counts without its wait
+	slowEver  time.Duration // longest call that was not cancelled, disturbed or not
 	undecided string
-	vain      bool  // a try ended in an error
+	vain      bool  // a call ended in an error
 	failed    int64 // calls that ended in an error before anything was broken
 
 	disturbing *disturbances // nil = not computed yet
 }
 
-// judgeCalls blames a lock for a call that did not return although servers answered for longer than its bound, or
-// although its context had ended long before, and for crashes that the lock caused.
+// judgeCalls blames a lock for crashes that it caused, and for calls that did not return: although servers answered for
+// longer than the bound of the call, or although its context had ended long before.
 func judgeCalls(c *Case) Verdict {
 	k := &callsCheck{Case: c}
 	m := cmp.Or(c.Measured, &history.Measured{})
@@ -68,8 +68,8 @@ func judgeCalls(c *Case) Verdict {
 	return k.verdict(open)
 }
 
-// awaited tells whether an operation is a lock call that a worker waits for. Renewals in the background are not: they
-// are in a lane of their own without grants.
+// awaited reports whether an operation is a lock call that a worker waits for. A renewal in the background is not one;
+// it has a lane of its own, without grants.
 func awaited(op *history.Op) bool {
 	switch op.Kind {
 	case history.Acquire, history.Release:
@@ -80,14 +80,13 @@ func awaited(op *history.Op) bool {
 	return false
 }
 
-// calledOff tells whether a call returned only because the suite cancelled it after the end of the run, or never.
+// calledOff reports whether a call never returned, or only after the suite had cancelled it at the end of the run.
 func (c *Case) calledOff(op *history.Op) bool {
 	return c.Measured != nil && slices.ContainsFunc(c.Measured.Hung, func(h history.Hung) bool {
 		return h.Worker == c.Caller(op.Worker) && op.Return > h.CalledOff
 	})
 }
 
-// measure notes how long a call took that was not cancelled.
 func (k *callsCheck) measure(op *history.Op) {
 	if op.Reason == history.Canceled || k.calledOff(op) {
 		return
@@ -104,8 +103,8 @@ func (k *callsCheck) measure(op *history.Op) {
 	}
 }
 
-// bound is how long a call may take while servers answer: its wait, a lease, and the longest times measured in this
-// run.
+// bound is the longest time that a call may take while servers answer: the slowest undisturbed call, patience, a lease,
+// and for an Acquire its wait.
 func (k *callsCheck) bound(kind history.Kind) time.Duration {
 	bound := k.slowest + patience
 	if k.Claims.Expires {
@@ -117,7 +116,7 @@ func (k *callsCheck) bound(kind history.Kind) time.Duration {
 	return bound
 }
 
-// disturbances are the times in which servers may not answer, and those in which messages may be lost.
+// disturbances are the windows in which servers may not answer (all), and those in which messages may be lost (links).
 type disturbances struct{ all, links reaching }
 
 func (c *Case) disturbances() *disturbances {
@@ -135,8 +134,8 @@ func (c *Case) disturbances() *disturbances {
 	return &disturbances{newReaching(all), newReaching(links)}
 }
 
-// served returns since when servers have answered during a call, what prevented that before, and whether one of its
-// messages may have been lost.
+// served returns the time from which servers answered during a call. The window why prevented answers before that time;
+// nil if there is none. The result lost tells whether a message of the call may have been lost.
 func (k *callsCheck) served(from, to time.Duration) (since time.Duration, why *window, lost bool) {
 	if k.disturbing == nil {
 		k.disturbing = k.disturbances()
@@ -148,9 +147,9 @@ func (k *callsCheck) served(from, to time.Duration) (since time.Duration, why *w
 	return since, why, lost
 }
 
-// ran is how long a process ran between two moments, without its pauses.
+// ran is the time for which a process ran between two moments, without its pauses.
 func (k *callsCheck) ran(process int16, from, to time.Duration) time.Duration {
-	if to <= from || int(process) >= len(k.pauses) { // there may be no operations
+	if to <= from || int(process) >= len(k.pauses) { // a history without operations has no pauses
 		return 0
 	}
 	return to - from - k.stillFor(process, from, to)
@@ -160,7 +159,7 @@ func (k *callsCheck) ran(process int16, from, to time.Duration) time.Duration {
 func (k *callsCheck) hung(h *history.Hung, driver bool) {
 	op := k.calling(h)
 	if op.Kind != 0 && !awaited(&op) {
-		return // of the counter
+		return // a call of the counter, not of the lock
 	}
 	since, why, lost := k.served(op.Call, h.CalledOff)
 	bound, slack := k.bound(op.Kind), k.anySlack()
@@ -190,8 +189,8 @@ func (k *callsCheck) hung(h *history.Hung, driver bool) {
 	k.accuseCall(history.HungCall, &op, story)
 }
 
-// calling returns the call that a worker was in when it was cancelled, or else the one that it did not return from.
-// Without a Kind it is a call that is not recorded, such as the wait for a message, since the worker's last record.
+// calling returns the call that a worker was in when the suite cancelled it, else the call that never returned. Waiting
+// for a message is not recorded: then the result has no Kind, and begins with the worker's last return.
 func (k *callsCheck) calling(h *history.Hung) (found history.Op) {
 	for i := range k.Ops {
 		op := &k.Ops[i]
@@ -219,7 +218,7 @@ func callName(op *history.Op) string {
 	return fmt.Sprintf("%s of page %d", op.Kind, op.Key)
 }
 
-// meanwhile says what servers answered to other workers during a call.
+// meanwhile describes the answers that other workers got during a call.
 func (k *callsCheck) meanwhile(call *history.Op, to time.Duration) string {
 	n, last := int64(0), time.Duration(0)
 	for i := range k.Ops {
@@ -236,7 +235,7 @@ func (k *callsCheck) meanwhile(call *history.Op, to time.Duration) string {
 		clock(last))
 }
 
-// unanswered blames calls that a lock's program did not answer at all, even after it was asked to cancel them.
+// unanswered blames calls that a lock's program never answered, not even after it was asked to cancel them.
 func (k *callsCheck) unanswered() {
 	for i := range k.Ops {
 		op := &k.Ops[i]

@@ -15,7 +15,7 @@ import (
 // callErrors are the calls of one kind that ended in an error before anything was broken.
 type callErrors struct {
 	called, failed, prompt int64
-	first                  *history.Op // the first one that came promptly
+	first                  *history.Op // the first prompt error
 }
 
 // endedInError tells whether a call ended in an error of the lock, rather than in a regular answer such as "busy".
@@ -26,11 +26,11 @@ func endedInError(op *history.Op) bool {
 }
 
 // errorsInCalm blames calls that ended in an error before anything was broken. Two kinds of errors may be the machine's
-// fault: of a request without an answer, and one that came later than most answers do, such as a timeout of the client
-// on a machine that is too slow. If most calls ended in these, the verdict is inconclusive.
+// fault: a request without an answer, and an error that came later than most answers, such as a client's timeout on a
+// slow machine. If most calls ended in errors, and none can be blamed, the verdict is inconclusive.
 func (k *callsCheck) errorsInCalm() {
 	if k.Wire != "" {
-		return // it is unknown what a program under test makes of the replies that were seen
+		return // the replies to a program were seen, but not what the program made of them
 	}
 	until, off := k.broken(), k.firstCalledOff()
 	var kinds [history.Release + 1]callErrors
@@ -85,7 +85,7 @@ func (k *callsCheck) blameErrors(kinds []callErrors) {
 	}
 }
 
-// broken is when something was broken, or may have been, for the first time.
+// broken is the first time at which something was broken, or may have been; Forever if nothing was.
 func (k *callsCheck) broken() time.Duration {
 	until := history.Forever
 	for i := range k.windows {
@@ -102,8 +102,8 @@ func (k *callsCheck) broken() time.Duration {
 	return until
 }
 
-// firstCalledOff is, for each process, when a call was cancelled for the first time: its client may have lost a
-// connection by that.
+// firstCalledOff returns, for each process, the time of its first cancelled call: its client may have lost a connection
+// by that. Forever = no call was cancelled.
 func (k *callsCheck) firstCalledOff() []time.Duration {
 	first := slices.Repeat([]time.Duration{history.Forever}, max(k.processes, 1))
 	for i := range k.Ops {
@@ -114,8 +114,8 @@ func (k *callsCheck) firstCalledOff() []time.Duration {
 	return first
 }
 
-// owed tells whether a call should have succeeded: its process was not paused just before, and its hold was certainly
-// valid.
+// owed reports whether a call should have succeeded: its process was not paused for a lease before it, and its hold was
+// certainly valid.
 func (k *callsCheck) owed(op *history.Op) bool {
 	if k.stillFor(op.Process, minus(op.Call, k.lease), op.Return) > 0 {
 		return false
@@ -128,7 +128,7 @@ func (k *callsCheck) owed(op *history.Op) bool {
 		(h.TTL == 0 || op.Return < plus(h.Call, h.TTL-Margin(h.TTL)))
 }
 
-// said returns the text of the first error of the same kind.
+// said returns the text of the first error of the same kind; without a text, the names of kind, outcome and reason.
 func (k *callsCheck) said(op *history.Op) string {
 	what := op.Kind.String() + " " + op.Outcome.String() + " " + op.Reason.String()
 	if k.Measured != nil && k.Measured.Said[what] != "" {
@@ -137,7 +137,6 @@ func (k *callsCheck) said(op *history.Op) string {
 	return what
 }
 
-// allSaid returns the texts of all kinds of errors.
 func (k *callsCheck) allSaid() string {
 	if k.Measured == nil {
 		return "no text was kept"

@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// answers are grants with their releases, one each 40 ms, of which each call takes so long.
+// answers adds n grants with their releases, 40 ms apart; each call takes the given time.
 func answers(s *script, n int, took time.Duration) {
 	for i := range n {
 		at := time.Duration(40 * i)
@@ -21,7 +21,7 @@ func wentWrong(op *history.Op, reason history.Reason) {
 	op.Outcome, op.Reason = history.Unknown, reason
 }
 
-// brokenReleases are grants whose releases end in an error after so long.
+// brokenReleases are grants whose releases end in an error after the given time.
 func brokenReleases(s *script, took time.Duration, reason history.Reason) {
 	for i := range 8 {
 		at := time.Duration(40 * i)
@@ -29,7 +29,7 @@ func brokenReleases(s *script, took time.Duration, reason history.Reason) {
 	}
 }
 
-// brokenAcquires are tries that end in an error after so long.
+// brokenAcquires are tries that end in an error after the given time.
 func brokenAcquires(s *script, from, took time.Duration, reason history.Reason) {
 	for i := range 8 {
 		at := from + time.Duration(40*i)
@@ -106,8 +106,8 @@ var errorCases = map[string]struct {
 	}, Inconclusive},
 }
 
-// TestAnErrorWhileNothingIsBroken: an answer with an error is the lock's doing, unless something was broken before,
-// the machine may have been late, or the call had nothing to act on.
+// TestAnErrorWhileNothingIsBroken: an error is blamed on the lock, unless something was broken before, the machine may
+// have been late, or the call had nothing to act on.
 func TestAnErrorWhileNothingIsBroken(t *testing.T) {
 	for name, tt := range errorCases {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestAnErrorWhileNothingIsBroken(t *testing.T) {
 	}
 }
 
-// TestTheTextOfAnErrorIsShown: what calls were answered is said with how many there were, in any verdict.
+// TestTheTextOfAnErrorIsShown: every verdict shows the text of the errors, and their number.
 func TestTheTextOfAnErrorIsShown(t *testing.T) {
 	for reason, want := range map[history.Reason]string{
 		history.Other: "unanswered: 8 of 8 acquires ended in an error while nothing was or had been " +

@@ -9,7 +9,7 @@ import (
 	"hammerlock/history"
 )
 
-// hangs is a history in which a worker calls release at 20 ms and does not come back; another goes on.
+// hangs is a history in which a worker calls release at 20 ms and never returns, while another worker goes on.
 func hangs(h history.Hung) func(*script) {
 	return func(s *script) {
 		h.Worker = 1
@@ -119,7 +119,7 @@ var callCases = map[string]struct {
 	}, Fail, history.Panicked},
 }
 
-// TestCalls: what a call that did not return is held against, and what excuses it.
+// TestCalls: a call that did not return is blamed, or excused.
 func TestCalls(t *testing.T) {
 	for name, tt := range callCases {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestTheStoryOfACall says which call, since when, what servers answered meanwhile, and where it waits.
+// TestTheStoryOfACall: it says which call hangs, since when, what servers answered to others, and where the call waits.
 func TestTheStoryOfACall(t *testing.T) {
 	s := newScript()
 	hangs(history.Hung{CalledOff: 3000 * ms, GivenUp: 8000 * ms, Text: "goroutine 7 [chan send]:\nlock.Unlock"})(s)
@@ -150,8 +150,8 @@ func TestTheStoryOfACall(t *testing.T) {
 	}
 }
 
-// TestAProcessThatIsServedNoMore: a client that gets nothing but errors after servers answer again is to blame; one
-// that is served now and then, that never was, that waits for timeouts, or whose servers do not answer is not.
+// TestAProcessThatIsServedNoMore: a client is blamed if it gets only errors after servers answer again. It is not
+// blamed if it is served now and then, was never served, waits for timeouts, or if its servers do not answer.
 func TestAProcessThatIsServedNoMore(t *testing.T) {
 	for name, tt := range map[string]struct {
 		write func(s *script)
@@ -189,7 +189,7 @@ func TestAProcessThatIsServedNoMore(t *testing.T) {
 // taken is a failover: servers do not answer, and may have lost the last writes.
 var taken = history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Loses: history.LosesWrites}
 
-// errorsFrom are tries of a worker that end in errors, each after so long.
+// errorsFrom are tries of a worker that end in errors, each after the time each.
 func errorsFrom(s *script, from, to, each time.Duration) {
 	for at := from; at < to; at += each + 20 {
 		op := s.busy(1, at, at+each)
@@ -197,7 +197,7 @@ func errorsFrom(s *script, from, to, each time.Duration) {
 	}
 }
 
-// BenchmarkCallsBesideFaults judges calls of which each is slower than what nothing disturbed, beside many faults.
+// BenchmarkCallsBesideFaults judges calls that are all slower than the slowest undisturbed call, beside many faults.
 func BenchmarkCallsBesideFaults(b *testing.B) {
 	for _, n := range []int{1_000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

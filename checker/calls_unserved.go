@@ -7,10 +7,10 @@ import (
 	"hammerlock/internal/human"
 )
 
-// manyErrors is how many tries with an error are enough to blame the lock.
+// manyErrors is the number of failed tries that is enough to blame the lock.
 const manyErrors = 20
 
-// vainly tells whether a try ended in an error of the lock, rather than in a regular answer.
+// vainly reports whether a try ended in an error of the lock, rather than in a regular answer.
 func vainly(op *history.Op) bool {
 	return op.Outcome == history.Unknown && op.Reason != history.Busy || op.Outcome == history.Failed &&
 		(op.Reason == history.Other || op.Reason == history.Unreachable)
@@ -20,15 +20,16 @@ func tried(op *history.Op) bool {
 	return op.Kind == history.Acquire && op.Worker >= 0 && op.Return != history.Forever && op.Reason != history.Canceled
 }
 
-// vainTries are the tries of a process that have ended in errors since it was last served: the first and the last one.
+// vainTries are the consecutive failed tries of a process: served says that the process had a regular answer before,
+// going that there is a failed try. The fields first and last are indices in Ops.
 type vainTries struct {
 	served, going bool
 	first, last   int
 }
 
-// unserved blames a lock if one of its processes was served before, and then all its tries ended in errors for longer
-// than the bound although servers answered. For example, a client may go on asking a server that is no primary any
-// more.
+// unserved blames a lock if all tries of one process ended in errors for longer than the bound, although servers
+// answered and the process had been served before. For example, a client may keep asking a server that is no longer the
+// primary.
 func (k *callsCheck) unserved() {
 	all := make([]vainTries, len(k.pauses)) // by process
 	for i := range k.Ops {
@@ -51,14 +52,14 @@ func (k *callsCheck) unserved() {
 	}
 }
 
-// inVain judges the errors of a process.
+// inVain judges the consecutive failed tries of a process.
 func (k *callsCheck) inVain(process int16, p *vainTries) {
 	if !p.going {
 		return
 	}
 	first, last := p.first, p.last
 	from, to, bound := k.Ops[first].Call, k.Ops[last].Return, k.bound(history.Release)
-	if to-from < bound { // most are: the windows are not asked for those
+	if to-from < bound { // most series are this short, and need no search through the windows
 		return
 	}
 	since, _, _ := k.served(from, to)

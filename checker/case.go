@@ -15,30 +15,30 @@ import (
 type Case struct {
 	*history.History
 	holds     []hold            // all holds; those of a key are adjacent, sorted by the calls of their Acquires
-	byCall    []int32           // indices of all holds, by call
+	byCall    []int32           // indices of all holds, sorted by call
 	links     []int32           // indices of extensions and re-entries in Ops; those of a hold are adjacent
-	index     history.Index     // ID of an operation -> from 1: its index in Ops; from -1 down: the index of its hold
-	byKey     [][]int32         // by key: indices of its holds, by call; the key that was granted first is first
-	place     []int32           // by key, from -1: index in byKey, plus one; 0 = the key has no holds
-	repeats   []int32           // indices in Ops of second releases of a hold
-	sentAgain map[int32][]int32 // hold -> its second releases
+	index     history.Index     // ID -> n > 0: the operation at n-1 in Ops; n < 0: the hold at -n-1
+	byKey     [][]int32         // for each key, its holds, sorted by call; keys are in the order of their first holds
+	place     []int32           // key+1 -> index in byKey, plus one; 0 = the key has no holds
+	repeats   []int32           // indices in Ops of later releases of a hold
+	sentAgain map[int32][]int32 // hold -> its later releases
 	upgrades  []int32           // indices in Ops of Acquires that upgraded a shared hold to an exclusive one
-	// indices in Ops of faults, heals, keys that were seen; releases and extensions without a hold
+	// indices in Ops of faults, heals, pauses, failures, seen keys; and of successful calls without a hold
 	events []int32
 
 	windows   []window            // faults and unplanned events
 	servers   []*window           // those windows that are not pauses of processes
 	planned   reaching            // faults that can make servers forget
-	emptied   reaching            // faults that can make servers forget more than the passing of time
+	emptied   reaching            // faults that can make servers forget data, not only time
 	roles     []*window           // role changes that belong to a fault
-	forgetful []*window           // servers that may have forgotten something without a fault
-	whole     reaching            // the same
-	ofKey     map[int32]*reaching // key -> those that concern the key; computed when needed
-	counter   reaching            // when the counter's server may have forgotten something without a fault
+	forgetful []*window           // windows without a fault in which servers may have forgotten something
+	whole     reaching            // the same windows, for searching
+	ofKey     map[int32]*reaching // key -> those windows that concern the key; computed when needed
+	counter   reaching            // windows without a fault in which the counter's server may have forgotten something
 	sights    map[int32][]*history.Op
-	// by key and token, if a token belongs to one hold only: when the key was seen
+	// key -> token -> when the key was seen with the token; only for tokens of a single hold
 	sightsBy map[int32]map[uint64][]*history.Op
-	refusals [][]int32 // by key, from -1: see refusalsOf; nil = not computed yet
+	refusals [][]int32 // key+1 -> see refusalsOf; nil = not computed yet
 	// unheardOf has the calls that did not reach a server, or had no answer; nil = not computed yet.
 	unheardOf []period
 	prompt    time.Duration // see promptness; 0 = not computed yet
@@ -47,12 +47,12 @@ type Case struct {
 	disturbed spans         // times in which no prompt grant can be expected
 	displaced spans         // times in which a waiter may have lost its place in the queue
 	hitches   spans         // short pauses of any process
-	// the lock has several sites, a queue or messages, so that a grant which no worker gets may delay others
+	// a grant that no worker gets may delay others, because the lock has several sites, a queue or messages
 	lingers bool
 
 	ttl    time.Duration // longest lease that was requested, or that the lock has by default
 	lease  time.Duration // longest time for which servers may keep such a lease
-	begin  time.Duration // when the lock was requested first
+	begin  time.Duration // the first request for the lock
 	visits bool          // the history shows when visits end
 	viewed bool          // the history has operations on the counter
 
@@ -61,10 +61,10 @@ type Case struct {
 	workers, keys, processes int     // largest number of each, plus one
 	working                  []bool  // by process: it has workers
 	opened                   int     // number of Acquires that make a hold
-	granted                  []grant // these Acquires, before they are holds
+	granted                  []grant // these Acquires, until their holds exist
 	waited                   []int32 // by key: number of waits; nil = not computed yet
 
-	// largest difference between the clocks of two machines by message exchanges alone; 0 = as in the bounds
+	// largest difference between two machines' clocks, by message exchanges alone; 0 = as in the bounds
 	exchanged time.Duration
 	apart     error // why time stamps of two machines cannot be compared; nil = they can
 
@@ -72,8 +72,8 @@ type Case struct {
 	findings findings           // result of the exclusion checker, which other checkers use, too
 	stories  map[int32]*account // key -> result of the model; nil = not computed yet, or not supported
 
-	space   history.Space // memory until the case is freed
-	scratch history.Space // memory until the current checker, or Prepare, has ended
+	space   history.Space // memory that lives until Free
+	scratch history.Space // memory that lives until Prepare or the current checker ends
 }
 
 // Free frees the memory that a case of a long history has outside of the heap. Verdicts remain valid.
@@ -82,16 +82,15 @@ func (c *Case) Free() {
 	c.scratch.Free()
 }
 
-// hold is an Acquire that was granted, or may have been, with all operations that belong to it. Since there are
-// millions of them, a hold has two cache lines and no pointers, and copies only what is often compared.
+// hold is an Acquire that was granted, or may have been, with all operations that belong to it. There are millions of
+// holds, so a hold fills two cache lines, has no pointers, and copies only the often compared fields of its operations.
 type hold struct {
-	acquire int32 // into Ops
+	acquire int32 // index in Ops
 	Release int32 // index in Ops of its first release; -1 = none
-	// Uses has indices in Ops: of its last store and the load before or, for a shared hold, of its first and last load;
-	// -1 = none.
+	// indices in Ops, -1 = none: the last store and the load before it; for a shared hold, its first and last load
 	Uses     [2]int32
-	extends  part // its extensions, by call
-	reenters part // inner Acquires and releases of a reentrant lock, by call
+	extends  part // its extensions, sorted by call
+	reenters part // inner Acquires and releases of a reentrant lock, sorted by call
 
 	Worker    int32
 	Key       int32
@@ -99,7 +98,7 @@ type hold struct {
 	Permits   uint16          // 0 = exclusive
 	Outcome   history.Outcome // outcome of the Acquire: OK or Unknown; if it Failed there is no hold
 	Contended bool            // another worker tried to get the lock during it
-	// if two workers held the lock at once, that try would have shown it despite clock differences
+	// a try during this hold would have shown a double grant despite clock differences
 	Exposed  bool
 	ending   ending          // what is known about its release
 	cut      bool            // the history ends before the hold does
@@ -121,13 +120,12 @@ type hold struct {
 // part is the range of a hold's entries in Case.links.
 type part struct{ from, to int32 }
 
-// acquire is the Acquire of a hold.
 func (c *Case) acquire(h *hold) *history.Op { return &c.Ops[h.acquire] }
 
-// extends lists a hold's extensions as indices in Ops, by call.
+// extends lists a hold's extensions as indices in Ops, sorted by call.
 func (c *Case) extends(h *hold) []int32 { return c.links[h.extends.from:h.extends.to:h.extends.to] }
 
-// reenters lists a hold's inner Acquires and releases as indices in Ops, by call.
+// reenters lists a hold's inner Acquires and releases as indices in Ops, sorted by call.
 func (c *Case) reenters(h *hold) []int32 { return c.links[h.reenters.from:h.reenters.to:h.reenters.to] }
 
 // op returns the operation with that ID; nil if there is none.
@@ -198,7 +196,7 @@ func Prepare(h *history.History) (*Case, error) {
 // indexed by them.
 const mostWorkers, mostKeys = 1 << 16, 1 << 20
 
-// number builds the index of the operations. It returns an error if IDs would make that too large.
+// number builds the index of the operations. It returns an error if an ID occurs twice, or a number is out of range.
 func (c *Case) number() error {
 	var lanes history.Spans
 	room, more := uint64(8*len(c.Ops))+4096, 64*len(c.Ops)
@@ -291,7 +289,7 @@ func (c *Case) grants() {
 			releaseCall: history.Forever, releaseReturn: history.Forever, stored: history.Forever,
 		}
 		if op.Until == 0 {
-			c.holds[i].Until = history.Forever // without an end
+			c.holds[i].Until = history.Forever // the lease does not end
 		}
 		if op.Seen != 0 {
 			c.upgrades = append(c.upgrades, g.index)
@@ -306,7 +304,7 @@ func opens(op *history.Op) bool {
 	return op.Kind == history.Acquire && op.Outcome != history.Failed && op.Outermost()
 }
 
-// stamp is a time, with the index of what happened then. Sorting stamps moves 16 bytes each, sorting operations 128.
+// stamp is a time, with the index of its operation. Sorting moves 16 bytes for a stamp, but 128 for an operation.
 type stamp struct {
 	at    time.Duration
 	index int32
@@ -338,7 +336,7 @@ func (c *Case) group() {
 			c.byKey[k] = append(c.byKey[k], next)
 			next++
 		}
-		sizes[k] = next - n // where the key's next hold belongs
+		sizes[k] = next - n // index of the key's next hold
 	}
 	for i, g := range c.granted {
 		at := &sizes[c.place[g.key+1]-1]
@@ -360,14 +358,13 @@ func room[T any](space *history.Space, sizes []int32) [][]T {
 	return lists
 }
 
-// clone copies a list.
 func clone[T any](space *history.Space, list []T) []T {
 	copied := history.Make[T](space, len(list))
 	copy(copied, list)
 	return copied
 }
 
-// holdsOf lists the holds of a key, by call.
+// holdsOf returns the indices of a key's holds, sorted by call.
 func (c *Case) holdsOf(key int32) []int32 {
 	if at := c.place[key+1]; at > 0 {
 		return c.byKey[at-1]

@@ -13,12 +13,12 @@ import (
 type scope uint8
 
 const (
-	asRead     scope = iota // clocks count as correct, such as within a process
+	asRead     scope = iota // clocks are compared as they are: those of one process
 	onMachine               // clocks of the processes of one machine
-	everywhere              // any
+	everywhere              // all clocks
 )
 
-// half is how far the clock of a hold may be off. Two clocks differ by at most the sum of theirs.
+// half is the largest error of a hold's clock. Two clocks differ by at most the sum of their errors.
 func (r *ruler) half(h *hold) time.Duration {
 	c := r.c
 	switch {
@@ -34,10 +34,10 @@ func (r *ruler) half(h *hold) time.Duration {
 	return min(d.Own+d.Offset, c.Bounds.Slack)
 }
 
-// slack is by how much the clocks of two processes may differ.
+// slack is the largest difference between the clocks of two processes.
 func (c *Case) slack(a, b int16) time.Duration { return c.Bounds.Between(a, b) }
 
-// anySlack is by how much the clocks of any two workers may differ.
+// anySlack is the largest difference between the clocks of any two workers.
 func (c *Case) anySlack() time.Duration {
 	if c.processes > 1 {
 		return c.Bounds.Slack
@@ -77,12 +77,12 @@ func (c *Case) groups(holds []int32) []group {
 	return list
 }
 
-// sight is a load that saw a store of another machine. The load returned after the store was called, so the clock of
-// its machine is at most that much ahead of the writer's.
+// sight is a bound that follows from a load which saw a store of another machine. The load returned after the store was
+// called. So at the time `at`, the reader's clock is ahead of the writer's clock by at most the duration `most`.
 type sight struct{ at, most time.Duration }
 
-// sights are such loads, by time. Those that others make redundant are left out: each bound holds at other times too,
-// if it is widened by the drift of the clocks.
+// sights are the bounds for two machines, sorted by time. A bound also holds at other times if the drift of the clocks
+// is added to it. A bound is left out if another one is as narrow at the same time.
 type sights []sight
 
 func (e sights) add(s sight, drift float64) sights {
@@ -95,7 +95,7 @@ func (e sights) add(s sight, drift float64) sights {
 	return append(e, s)
 }
 
-// later returns the bound at another time.
+// later returns the bound at another time, with the drift added.
 func (s sight) later(t time.Duration, drift float64) time.Duration {
 	return s.most + time.Duration(drift*float64(max(t-s.at, s.at-t)))
 }
@@ -116,15 +116,15 @@ func (e sights) worst(end time.Duration, drift float64) time.Duration {
 		return history.Forever
 	}
 	worst := max(e[0].later(0, drift), e[len(e)-1].later(end, drift))
-	for i, s := range e[1:] { // between two sights it is widest where their bounds are equal
+	for i, s := range e[1:] { // between two sights the bound is widest where both give the same value
 		worst = max(worst, (e[i].later(s.at, drift)+s.most)/2)
 	}
 	return worst
 }
 
-// agree narrows the bounds of the machines' clocks, which come from message exchanges, by the loads and stores on the
-// counter. It returns an error if the two contradict each other. A clock that was set, without a known drift, cannot
-// carry a bound to another time.
+// agree narrows the bounds of the machines' clocks, which come from message exchanges, by loads and stores of the
+// counter. It returns an error if the two contradict each other. It does nothing if a clock was set and its drift is
+// unknown: then a bound does not hold at other times.
 func (c *Case) agree() error {
 	if slices.ContainsFunc(c.Bounds.Doubts, func(d history.Doubt) bool { return d.Offset == history.MaxDoubt }) {
 		return nil
@@ -189,7 +189,7 @@ func (c *Case) keepApart() {
 	c.History = &h
 }
 
-// sightings lists what the workers of each machine saw of each other machine; nothing if there is only one.
+// sightings returns the bounds for each pair of machines: the first one loaded what the second one had stored.
 func (c *Case) sightings(drift float64) map[[2]int]sights {
 	doubts, seen := c.Bounds.Doubts, map[[2]int]sights{}
 	if len(doubts) < 3 { // the first one is the suite itself
@@ -202,7 +202,7 @@ func (c *Case) sightings(drift float64) map[[2]int]sights {
 		}
 		store := c.op(op.Seen)
 		if store == nil || store.Kind != history.Store || store.Call == 0 {
-			continue // the time was before the start of the clock, and was set to 0
+			continue // the store was called before the clock started; its time was recorded as 0
 		}
 		reader, writer := &doubts[op.Process], &doubts[store.Process]
 		if reader.Machine == writer.Machine {
@@ -216,7 +216,7 @@ func (c *Case) sightings(drift float64) map[[2]int]sights {
 	return seen
 }
 
-// differ is by how much the clocks of two processes with workers may differ at most.
+// differ is the largest difference between the clocks of two processes with workers.
 func (c *Case) differ() time.Duration {
 	if len(c.Bounds.Doubts) > 1 {
 		return history.Agree(c.Bounds.Doubts[1:]).Slack

@@ -11,7 +11,7 @@ import (
 	"hammerlock/history"
 )
 
-// TestSights compares the bounds that are kept with all of them.
+// TestSights compares the kept bounds with all bounds.
 func TestSights(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range many(2000) {
@@ -28,7 +28,7 @@ func TestSights(t *testing.T) {
 			for _, s := range all {
 				want = min(want, s.later(now, drift))
 			}
-			if got := kept.at(now, drift); got < want || got > want+2 { // rounded
+			if got := kept.at(now, drift); got < want || got > want+2 { // up to rounding
 				t.Fatalf("at %v %v, want %v of %v and %v", now, got, want, all, kept)
 			}
 			worst = max(worst, want)
@@ -39,8 +39,8 @@ func TestSights(t *testing.T) {
 	}
 }
 
-// seeing is a history in which workers of two machines take turns at a page for a second: each load returns so much
-// later than the store was called that it saw.
+// seeing is a history in which workers of two machines take turns at a page for a second. Each load returns after the
+// call of the store that it saw; late is the time in between.
 func seeing(late time.Duration) *history.History {
 	h := &history.History{Header: history.Header{Workers: 2, Processes: 3, Keys: 1}}
 	h.Bounds.Rate = 1500e-6
@@ -48,7 +48,7 @@ func seeing(late time.Duration) *history.History {
 		{Machine: 2, Own: 1000, Offset: 2 * ms}})
 	stored := history.ID(0)
 	for n := range 400 {
-		w, at := n%2, time.Duration(n+1)*5*ms // the store before is called then
+		w, at := n%2, time.Duration(n+1)*5*ms // call of the store before
 		record := func(k int, kind history.Kind, ret time.Duration) history.ID {
 			op := history.Op{ID: history.ID(w+1)<<40 | history.ID(2*n+k), Kind: kind, Worker: int32(w),
 				Process: int16(w + 1),
@@ -66,8 +66,8 @@ func seeing(late time.Duration) *history.History {
 	return h
 }
 
-// TestWhatLoadsSawBoundsClocks: exchanges say that two machines' clocks differ by 5 ms at most, and loads that it is
-// much less. The suite's own clock, of which no load tells, is not known better than before.
+// TestWhatLoadsSawBoundsClocks: exchanges bound the difference of two machines' clocks by 5 ms, loads by much less. No
+// load was made by the suite, so its own clock is known no better than before.
 func TestWhatLoadsSawBoundsClocks(t *testing.T) {
 	h := seeing(200 * time.Microsecond)
 	before := h.Bounds.Between(0, 1)
@@ -75,7 +75,7 @@ func TestWhatLoadsSawBoundsClocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A pair of loads every 10 ms, each of which holds for some time before and after it.
+	// There is a pair of loads every 10 ms. Each gives a bound that holds for some time before and after it.
 	if got := c.slack(1, 2); got < 200*time.Microsecond || got > 300*time.Microsecond {
 		t.Errorf("the slack of two machines is %v", got)
 	}
@@ -87,15 +87,15 @@ func TestWhatLoadsSawBoundsClocks(t *testing.T) {
 	if v := Exclusion.Check(c); !strings.Contains(v.Summary, "exchanges 5.00 ms") {
 		t.Error(v.Summary)
 	}
-	h.Bounds.Doubts = nil // as in a file that was written before there were any
+	h.Bounds.Doubts = nil // as in an old file, without doubts
 	if c, err = Prepare(h); err != nil || c.Bounds.Slack != h.Bounds.Slack {
 		t.Errorf("%v, %v", c.Bounds, err)
 	}
 }
 
-// TestClocksThatContradictLoads: both bounds cannot hold if each machine saw the other's stores before they were
-// called, though by less than exchanges allow for. Nothing passes then, and every verdict says why; what needs no
-// clock, a lost page view, is found as ever.
+// TestClocksThatContradictLoads: each machine saw the other's stores before they were called, so both bounds cannot
+// hold, although exchanges allow the difference. No checker passes, and every verdict says why. A lost page view needs
+// no clock, and is still found.
 func TestClocksThatContradictLoads(t *testing.T) {
 	c, err := Prepare(seeing(-500 * time.Microsecond))
 	if err != nil {

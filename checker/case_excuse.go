@@ -8,17 +8,18 @@ import (
 	"hammerlock/history"
 )
 
-// What stamps prove needs no excuse: a call took effect between its call and its return, whatever the machine did. Two
-// things are excused, and only here:
+// A call took effect between its call and its return, whatever the machine did. So a violation that follows from stamps
+// alone has no excuse. Two things are excused, and only in this file:
 //
-// (a) a duty with a deadline, by the time in which the process that had it could not act before the deadline: see late
-// and kept; (b) what servers may have forgotten, or run ahead of: what was granted before they did, by a lease that was
-// open then, on servers that have the key, if no majority of them remembers: see forgot and forgotten.
+// (a) A missed deadline: the time is deducted in which the responsible process could not act. See late and kept.
 //
-// What a fault of the plan explains is a violation all the same, with a cause of its own; what was not planned is held
-// against no lock.
+// (b) A grant that servers may have forgotten, or ended too early by a clock that ran ahead. The grant came before the
+// loss, its lease was open, its key was on these servers, and no majority of servers remembers it. See forgot and
+// forgotten.
+//
+// A planned fault excuses nothing: such a violation gets a cause of its own. An unplanned event excuses the lock.
 
-// forgot returns what may have made the servers lose a hold by a moment, within its lease; nil if nothing.
+// forgot returns the window in which servers may have lost a hold before a moment and within its lease; nil if none.
 func (c *Case) forgot(h *hold, by time.Duration) *window {
 	r, since := ruler{c: c}, h.Call
 	if op := c.acquire(h); c.Claims.Begins && op.Until != history.Forever && op.Until > 0 {
@@ -31,7 +32,7 @@ func (c *Case) forgot(h *hold, by time.Duration) *window {
 	}
 	last, sites := c.remembered(h, by)
 	switch {
-	case c.Sites > 1 && !w.fault && sites > c.Sites/2: // the other sites are no majority
+	case c.Sites > 1 && !w.fault && sites > c.Sites/2: // the sites that lost the key are no majority
 		return nil
 	case last > since && c.onlyServer() && (c.Nodes == 1 || !w.fault):
 		return c.forgotten(h.Key, last, by)
@@ -39,8 +40,8 @@ func (c *Case) forgot(h *hold, by time.Duration) *window {
 	return w
 }
 
-// remembered uses the keys that were seen on the servers: it returns when the hold's key was last seen, and on how many
-// sites no server has failed since. A failure before that has not lost the key.
+// remembered uses the records of keys that were seen on servers. It returns the time at which the hold's key was last
+// seen, and the number of sites that saw the key and have not failed since.
 func (c *Case) remembered(h *hold, by time.Duration) (last time.Duration, sites int) {
 	token, seen := c.acquire(h).Token, map[int64]time.Duration{}
 	list := c.sightsOf(h.Key)
@@ -63,8 +64,8 @@ func (c *Case) remembered(h *hold, by time.Duration) (last time.Duration, sites 
 	return last, sites
 }
 
-// onlyServer tells, if the history does not say how many servers the lock has, whether it seems to have one: keys were
-// seen on one server, which is the one that failed.
+// onlyServer reports whether the lock has one server. If the history does not give the number, it returns true as long
+// as all seen keys and failures belong to one server.
 func (c *Case) onlyServer() bool {
 	if c.Nodes > 0 || c.Sites > 1 {
 		return c.Nodes == 1
@@ -89,14 +90,14 @@ func (c *Case) onlyServer() bool {
 	return true
 }
 
-// forgotten returns what may have made the servers forget, between two moments, what they did for a key. Planned faults
-// come first.
+// forgotten returns the window in which servers may have forgotten, between two moments, what they did for a key; nil
+// if none. Planned faults come first.
 func (c *Case) forgotten(key int32, since, by time.Duration) *window {
 	return c.first(since, by, &c.planned, c.losses(key))
 }
 
-// first returns a window that was in force between two moments. Windows have times of the suite's clock, moments those
-// of a worker's, so the clocks' difference is allowed for.
+// first returns a window that was in force between two moments; earlier lists come first. A window has times of the
+// suite's clock, a moment has the time of a worker's clock, so the slack between clocks is added.
 func (c *Case) first(since, by time.Duration, lists ...*reaching) *window {
 	slack := c.anySlack()
 	for _, list := range lists {
@@ -107,8 +108,8 @@ func (c *Case) first(since, by time.Duration, lists ...*reaching) *window {
 	return nil
 }
 
-// unfenced returns why a fence may not have rejected an earlier holder while a later one used the page: the servers
-// have lost the counter of fencing tokens, so the later grant has no greater token. A wrong clock is no reason.
+// unfenced returns the window by which a fence may have accepted an earlier holder while a later one used the page. The
+// servers lost the counter of fencing tokens, so the later grant has no greater token. A wrong clock cannot cause that.
 func (c *Case) unfenced(earlier, later *hold) *window {
 	fences := cmp.Compare(c.acquire(earlier).Fence, c.acquire(later).Fence)
 	if cmp.Or(fences, cmp.Compare(later.Return, earlier.Return)) < 0 {
@@ -126,7 +127,7 @@ func (c *Case) accident(key int32, since, by time.Duration) *window {
 	return unplanned(c.forgotten(key, since, by))
 }
 
-// unplanned returns the window if it is not of a fault, else nil.
+// unplanned returns the window w, or nil if it belongs to a fault.
 func unplanned(w *window) *window {
 	if w != nil && w.fault {
 		return nil
@@ -142,12 +143,12 @@ func (c *Case) miscounted(key int32, since, by time.Duration) *window {
 	return c.first(since, by, &c.counter)
 }
 
-// stretched returns what may have made a lease longer: a server's clock that was slow, or was set back.
+// stretched returns the fault that may have made a lease longer: a server's clock was slow, or was set back.
 func (c *Case) stretched(from, to time.Duration) *window {
 	return c.atWork(from, to, func(e *history.Effect) bool { return !e.Known() || e.Loses == history.LosesTime })
 }
 
-// atWork returns the first planned fault of a kind that was in force between two moments.
+// atWork returns the first planned fault that was in force between two moments and has the wanted effect; nil if none.
 func (c *Case) atWork(from, to time.Duration, can func(*history.Effect) bool) *window {
 	for _, w := range c.servers {
 		if w.fault && w.meets(from, to) && can(w.effect) {
@@ -157,7 +158,7 @@ func (c *Case) atWork(from, to time.Duration, can func(*history.Effect) bool) *w
 	return nil
 }
 
-// reaching is a list of windows by their beginning. For each, last is the one of those so far that ends last.
+// reaching is a list of windows, sorted by beginning. last[i] is the window among all[0] to all[i] that ends last.
 type reaching struct {
 	all  []*window
 	from []time.Duration
@@ -188,9 +189,8 @@ func (r *reaching) find(since, by time.Duration) *window {
 	return r.last[n-1]
 }
 
-// findLosses finds the windows in which servers may forget: those of planned faults, those of the lock's servers, and
-// those of the counter's server. If the history does not say how many nodes the lock has, any server may be the
-// counter's.
+// findLosses finds the windows in which servers may forget: windows of planned faults, of the lock's servers, and of
+// the counter's server. If the history does not say how many nodes the lock has, any server may be the counter's.
 func (c *Case) findLosses() {
 	plan, emptied, counter := c.roles, slices.Clone(c.roles), []*window(nil)
 	for i := range c.windows {
@@ -207,7 +207,7 @@ func (c *Case) findLosses() {
 		if kind != history.Incident && kind != history.Role {
 			continue
 		}
-		// even if a majority of sites is left: a lock may have been granted by a bare majority
+		// the loss of one site matters even if a majority is left: a bare majority may have granted the lock
 		if w.effect.Loses != history.NoLoss {
 			c.forgetful = append(c.forgetful, w)
 		}
@@ -223,8 +223,8 @@ func (c *Case) findLosses() {
 	c.whole, c.ofKey = newReaching(slices.Clone(c.forgetful)), map[int32]*reaching{}
 }
 
-// losses lists the windows in which servers may have forgotten, without a fault, what they did for a key. A window
-// without an end lasts until something shows that its server has lost nothing.
+// losses returns the windows without a fault in which servers may have forgotten what they did for a key. A window
+// without an end lasts until an answer shows that its server lost nothing.
 func (c *Case) losses(key int32) *reaching {
 	if len(c.forgetful) == 0 {
 		return &c.whole
@@ -258,7 +258,7 @@ func (c *Case) losses(key int32) *reaching {
 	return &r
 }
 
-// elsewhere tells whether a server never had a key: the key was seen after the server's failure, and never on that
+// elsewhere reports whether a server never had a key: the key was seen after the server's failure, and never on this
 // server. Independent sites all have every key.
 func (c *Case) elsewhere(key int32, w *window) bool {
 	if c.Sites > 1 {
@@ -272,7 +272,7 @@ func (c *Case) elsewhere(key int32, w *window) bool {
 		slices.ContainsFunc(seen, func(op *history.Op) bool { return op.Call > after })
 }
 
-// sightsOf lists when a key was seen on the servers.
+// sightsOf lists the records of a key that was seen on the servers.
 func (c *Case) sightsOf(key int32) []*history.Op {
 	if c.sights == nil {
 		c.sights = map[int32][]*history.Op{}
@@ -285,8 +285,8 @@ func (c *Case) sightsOf(key int32) []*history.Op {
 	return c.sights[key]
 }
 
-// ownSights lists when the key of a hold was seen on the servers, by its token if no other hold of the page has the
-// same.
+// ownSights lists the records of a hold's key with the hold's token. The list is empty if another hold of the page has
+// the same token.
 func (c *Case) ownSights(h *hold) []*history.Op {
 	all, token := c.sightsOf(h.Key), c.acquire(h).Token
 	if len(all) == 0 || token == 0 {
@@ -314,8 +314,8 @@ func (c *Case) ownSights(h *hold) []*history.Op {
 	return by[token]
 }
 
-// wholes lists answers that show that a server still had the key from before, by call. Each period ends with the first
-// answer among the calls from there on.
+// wholes uses successful extensions and releases: they show that a server still had the key. A period lasts from the
+// call of one of them to the first return among this call and all later calls. The list is sorted by call.
 func (c *Case) wholes(key int32) (list []period) {
 	for _, n := range c.holdsOf(key) {
 		h := &c.holds[n]
@@ -332,11 +332,12 @@ func (c *Case) wholes(key int32) (list []period) {
 	return list
 }
 
-// noticed is how long before its end a server may last have been known to be well.
+// noticed is the longest time between the last moment at which a server was known to be well and its end.
 const noticed = time.Second
 
-// outage is when the clients have noticed that a server was lost: the end of the last call within that time which did
-// not reach it, or had no answer.
+// outage is the time by which clients had noticed the loss of a server. Of the calls that began within one second of
+// the loss and had no answer or did not reach a server, it is the latest return; without such a call, the time of the
+// loss.
 func (c *Case) outage(lost time.Duration) time.Duration {
 	if c.unheardOf == nil {
 		inTheWay := func(e *history.Effect) bool { return e.Blocks || e.Hit(history.Links) }
@@ -362,7 +363,8 @@ func (c *Case) outage(lost time.Duration) time.Duration {
 	return over
 }
 
-// countsAgain is when the counter's server has shown that it still has the counts.
+// countsAgain is the first time at which the counter's server has shown that it still has the counts; Forever if it
+// never did.
 func (c *Case) countsAgain(lost time.Duration) time.Duration {
 	after := c.outage(lost)
 	for i := range c.Ops {

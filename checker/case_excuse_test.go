@@ -8,8 +8,8 @@ import (
 )
 
 // TestExcusesHaveAReach judges histories in threes: a wrong lock; the same beside a disturbance that cannot have caused
-// it; and beside one that can. The first two fail with the same causes, the third fails nowhere, and does not pass.
-// METHOD.md says which rule each is for.
+// the violation; and beside one that can. The first two fail with the same causes. The third fails nowhere and does not
+// pass. METHOD.md says which rule each is for.
 func TestExcusesHaveAReach(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/excuse/*.plain.jsonl")

@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// follow assigns every operation to its hold. Extensions by a watchdog have only the token.
+// follow assigns every operation to its hold. An extension by a watchdog names its hold only by the token.
 func (c *Case) follow() {
 	var tokens []token
 	crashes := map[int32][]time.Duration{}
@@ -39,7 +39,7 @@ func (c *Case) follow() {
 		at := c.holdAt(op.Hold)
 		if at < 0 {
 			if (op.Kind == history.Release || op.Kind == history.Extend) && op.Outcome == history.OK {
-				c.events = append(c.events, int32(i)) // the Acquire was reported as failed
+				c.events = append(c.events, int32(i)) // the Acquire of this call was reported as failed
 			}
 			continue
 		}
@@ -47,11 +47,11 @@ func (c *Case) follow() {
 		case op.Kind == history.Extend:
 			extends = history.Append(&c.scratch, extends, link{at, int32(i)})
 		case op.Kind == history.Acquire && int32(i) != h.acquire,
-			// the owner still holds the lock
+			// an inner release: the owner still holds the lock
 			op.Kind == history.Release && op.Value > 0 && (op.Outcome == history.OK || op.Reason == history.Refused):
 			reenters = history.Append(&c.scratch, reenters, link{at, int32(i)})
 			if op.Kind == history.Acquire && op.Outcome != history.Failed && op.Until != 0 {
-				// an extension that extends nothing is handled in settle
+				// settle removes it again if it did not make the lease longer
 				extends = history.Append(&c.scratch, extends, link{at, int32(i)})
 			}
 		default:
@@ -70,9 +70,9 @@ func (c *Case) follow() {
 	}
 }
 
-// upgrade ends the shared hold that an exclusive one has replaced. Servers kept it until the upgrade was called, and
-// its holder relied on it until the answer. If there was no answer, it is unknown whether a later release of the shared
-// hold found it.
+// upgrade ends each shared hold that an exclusive hold has replaced. Servers kept the shared hold until the call of the
+// upgrade, and its holder relied on it until the answer. If the upgrade had no answer, it is unknown whether a later
+// release of the shared hold found the hold.
 func (c *Case) upgrade() {
 	for _, i := range c.upgrades {
 		op := &c.Ops[i]
@@ -90,9 +90,9 @@ func (c *Case) upgrade() {
 	c.repeats = slices.DeleteFunc(c.repeats, func(i int32) bool { return c.hold(c.Ops[i].Hold).upgraded })
 }
 
-// uncounted finds the outermost release of holds that were re-entered, if the lock does not report counts: before it
-// there are as many inner releases as re-entries. If one of these had no answer, the first release that can be the
-// outermost is taken, and is marked as doubtful.
+// uncounted finds the outermost release of holds that were re-entered, if the lock does not report counts: there are as
+// many inner releases before it as re-entries. If some of these calls had no answer, the first release that can be the
+// outermost is taken, and the hold is marked as doubtful.
 func (c *Case) uncounted() {
 	if !c.Claims.Reentrant {
 		return
@@ -117,7 +117,7 @@ func (c *Case) uncounted() {
 				doubtful++
 			}
 		}
-		// operations without an effect do not count
+		// releases without an effect do not count
 		list := slices.DeleteFunc(append(again[c.acquire(h).ID], h.Release), func(k int32) bool {
 			return c.Ops[k].Outcome == history.Failed && c.Ops[k].Reason != history.Lost
 		})
@@ -129,7 +129,7 @@ func (c *Case) uncounted() {
 		}
 		entries = min(entries, len(list))
 		if lost := slices.IndexFunc(list, func(k int32) bool { return c.Ops[k].Outcome == history.Failed }); lost >= 0 {
-			entries = min(entries, lost) // the whole hold is lost
+			entries = min(entries, lost) // with this answer the whole hold is lost
 		}
 		inside := slices.Concat(c.reenters(h), list[:entries])
 		slices.SortFunc(inside, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
@@ -145,7 +145,7 @@ func (c *Case) uncounted() {
 		if entries < len(list) {
 			h.releases(list[entries], &c.Ops[list[entries]])
 			for _, k := range list[entries:min(entries+doubtful+1, len(list))] {
-				inner[k] = true // it does not repeat another release
+				inner[k] = true // it does not repeat the outermost release
 			}
 		}
 	}
@@ -162,7 +162,7 @@ func (c *Case) keep(list []int32) part {
 	return part{from, int32(len(c.links))}
 }
 
-// bind gives each hold its part of the links, by call.
+// bind stores links in Case.links, sorted by hold and call, and gives each hold its part.
 func (c *Case) bind(links []link, of func(*hold) *part) {
 	slices.SortFunc(links, func(a, b link) int {
 		if a.hold != b.hold {
@@ -201,8 +201,8 @@ func (c *Case) tokens() []token {
 	return list
 }
 
-// renewed returns the holds that an extension by a watchdog renews, by its token: several if the visit is to several
-// pages.
+// renewed returns the holds that an extension by a watchdog renews. It finds them by the token; there are several if
+// the visit is to several pages.
 func (c *Case) renewed(all *[]token, op *history.Op) []token {
 	t := op.Token
 	if op.Kind != history.Extend || op.Hold != 0 || t == 0 {
@@ -280,7 +280,7 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 			h.Outcome, h.Return, h.Until = history.OK, op.Return, history.Forever // the lock was certainly held by then
 		}
 		if op.Until != 0 && op.Outcome != history.Failed && (op.Call <= h.releaseReturn || h.doubtful) {
-			h.Until = op.Until // the holder relies on it even if the extension had no answer
+			h.Until = op.Until // the holder relies on this deadline even if the extension had no answer
 		}
 		if op.Outcome == history.Failed && op.Reason == history.Lost {
 			h.Lost = min(h.Lost, op.Return)
@@ -294,12 +294,13 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 	}
 	if n := h.Uses[1]; n >= 0 && h.Crashed != history.Forever && c.Ops[n].Outcome == history.Unknown &&
 		c.Ops[n].Return >= h.Crashed {
-		h.stored = history.Forever // it died in the call, and may not have sent anything
+		h.stored = history.Forever // the worker died in the call, and may not have sent anything
 	}
 }
 
-// reentered tells whether the lock may have been granted again to an owner whose hold had ended: by a re-entry between
-// two moments (unless it was counted as one of several), or by one without an answer that was called before.
+// reentered reports whether a re-entry may have granted the lock again to an owner whose hold had ended. Such a
+// re-entry was answered between two moments, and not counted as one of several; or it had no answer, and was called
+// before.
 func (c *Case) reentered(h *hold, from, to time.Duration) bool {
 	return slices.ContainsFunc(c.reenters(h), func(i int32) bool {
 		op := &c.Ops[i]
@@ -308,14 +309,14 @@ func (c *Case) reentered(h *hold, from, to time.Duration) bool {
 	})
 }
 
-// cutOff handles a history whose end is missing. What a worker did after its last record is unknown: it may have called
-// a release that had an effect. A hold is over if its worker has ended the visit, or has tried for another lock.
+// cutOff handles a history whose end is missing: after its last record, a worker may have called a release that took
+// effect. Only the last visit of a lane can be open.
 func (c *Case) cutOff() {
 	if c.Partial == "" {
 		return
 	}
 	last := map[int]time.Duration{} // lane -> last return
-	open := map[int]int32{}         // lane -> hold of the visit in progress, plus one
+	open := map[int]int32{}         // lane -> hold of the open visit, plus one
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		lane := op.ID.Lane()
@@ -339,7 +340,7 @@ func (c *Case) cutOff() {
 	}
 }
 
-// contend marks the holds during which another worker tried to get the lock. Each try is compared with the last grant
+// contend marks the holds during which another worker tried to get the lock. It compares each try with the last grant
 // that had returned before.
 func (c *Case) contend() {
 	last := map[int32]int32{}                // key -> last hold whose grant returned, plus one
@@ -366,10 +367,9 @@ func (c *Case) contend() {
 	}
 }
 
-// tried notes a try that returned after h was granted. If the lock were broken, would the try show it? Two holds
-// overlap for certain if each begins before the other ends by more than the clocks may differ. A try that was refused
-// could have been granted when it returned; another one at its call at the earliest, and one that has waited at any
-// time since.
+// tried notes a try that returned after h was granted, and whether this try would show that the lock is broken. Two
+// holds certainly overlap if each begins before the other ends, by more than the clocks may differ. A refused try could
+// have been granted at its return. A successful try could have been granted at its call or, if it had waited, before.
 func (c *Case) tried(h *hold, op *history.Op, since time.Duration) {
 	if h.Worker == op.Worker || since >= h.trusted() || !c.clash(h.Permits, op.Permits) && op.Reason != history.Busy {
 		return

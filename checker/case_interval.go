@@ -41,7 +41,7 @@ func plus(t, d time.Duration) time.Duration {
 	return t + d
 }
 
-// minus subtracts a duration from a time.
+// minus subtracts a duration from a time; Forever minus anything is Forever.
 func minus(t, d time.Duration) time.Duration {
 	switch {
 	case t == history.Forever:
@@ -62,17 +62,17 @@ const (
 	gone                   // the answer to its release was that it had been lost
 )
 
-// believed is B, the time in which the holder relies on the lock: from the grant to the first of release call,
-// deadline, loss signal and crash.
+// believed is the belief of METHOD.md, the time in which the holder relies on the lock: from the grant to the first of
+// release call, deadline, loss signal and crash.
 func (h *hold) believed() (from, to time.Duration) { return h.Return, h.trusted() }
 
-// lapse is when B would have ended without a release.
+// lapse is the time at which the belief would have ended without a release.
 func (h *hold) lapse() time.Duration { return min(h.Until, h.Lost, h.Crashed) }
 
-// trusted is the end of B. A hold that was upgraded is relied on until the answer to the upgrade.
+// trusted is the end of the belief. The holder relies on an upgraded hold until the answer to the upgrade.
 func (h *hold) trusted() time.Duration { return min(h.lapse(), h.back()) }
 
-// back is when a holder gave the lock back: it called Release, or learned that it was upgraded.
+// back is the time at which a holder gave the lock back: it called Release, or learned that the hold was upgraded.
 func (h *hold) back() time.Duration {
 	if h.upgraded {
 		return h.releaseReturn
@@ -80,9 +80,9 @@ func (h *hold) back() time.Duration {
 	return h.releaseCall
 }
 
-// assured is the earliest end of a lease that is not released: last proof + T1. If extensions overlap, any of them may
-// have been the last. One without an answer can only have shortened the lease, to its own TTL from the time when it
-// took effect.
+// assured is the earliest end of a lease that is not released: T1 after the last proof, which is the call of the
+// Acquire or of a successful extension. If extensions overlap, any of them may have been the last. An extension without
+// an answer may have shortened the lease, to its own TTL from the time at which it took effect.
 func (r *ruler) assured(h *hold) time.Duration {
 	end, next, proof := history.Forever, history.Forever, time.Duration(0)
 	for _, n := range slices.Backward(r.c.extends(h)) {
@@ -104,7 +104,7 @@ func (r *ruler) assured(h *hold) time.Duration {
 	return min(end, r.granted(h))
 }
 
-// latest is the latest end of a lease, as far as is known.
+// latest is the latest end of a lease; Forever if it is unknown.
 func (r *ruler) latest(h *hold) time.Duration {
 	end := history.Forever
 	if h.Outcome == history.OK {
@@ -121,16 +121,16 @@ func (r *ruler) latest(h *hold) time.Duration {
 	return end
 }
 
-// granted is how long the lease of an Acquire lasts at least.
+// granted is the earliest end of the lease of an Acquire.
 func (r *ruler) granted(h *hold) time.Duration {
-	if h.TTL > 0 && !r.c.Claims.Begins { // reading the operation would give the same result
+	if h.TTL > 0 && !r.c.Claims.Begins { // the same result as below, without reading the operation
 		return plus(h.Call, r.least(h.TTL))
 	}
 	return r.promised(r.c.acquire(h))
 }
 
-// promised is how long the lease by a call lasts at least: call + T1. If it is not recorded what was requested, or if
-// leases may begin before the call, it is until the holder's deadline.
+// promised is the earliest end of the lease by a call: T1 after the call. If the requested TTL is not recorded, or if
+// leases may begin before the call, it is the holder's deadline.
 func (r *ruler) promised(op *history.Op) time.Duration { return r.promisedFrom(op, op.Call) }
 
 func (r *ruler) promisedFrom(op *history.Op, call time.Duration) time.Duration {
@@ -140,35 +140,34 @@ func (r *ruler) promisedFrom(op *history.Op, call time.Duration) time.Duration {
 	case op.TTL == 0 && op.Until != 0:
 		return op.Until
 	case r.c.Claims.Begins && op.Kind == history.Acquire && (op.Until == 0 || op.Until == history.Forever):
-		return op.Call // it is unknown when the lease began
+		return op.Call // the beginning of the lease is unknown
 	case r.c.Claims.Begins && op.Until != 0 && op.Until != history.Forever:
 		return min(op.Until, end)
 	}
 	return end
 }
 
-// slot says when a hold may have begun on the servers, and how early it may then have ended.
+// slot says when a hold may have begun on the servers, and when it has ended at the earliest.
 type slot struct {
 	lo, hi time.Duration // it began between lo and hi
 	kind   ending
-	call   time.Duration // of the release
+	call   time.Duration // call of the release
 	least  time.Duration // T1, counted from the start; Forever if the end does not depend on the start
-	most   time.Duration // if an extension without an answer may have shortened the lease: until when
-	over   time.Duration // last proof + T1
+	most   time.Duration // end of the lease if an extension without an answer has shortened it; else Forever
+	over   time.Duration // T1 after the last proof, see assured
 }
 
-// slot computes bounds for the start of a hold. Its last extension gives a lower bound, because the lease has to last
-// from each extension to the next, and to a successful release (algorithm L in METHOD.md). All times of a hold are of
-// one clock, which may differ from other clocks.
+// slot computes bounds for the start of a hold, see Promise in METHOD.md. Extensions give a lower bound, because the
+// lease has to last from each extension to the next, and to a successful release. If coupled is false, the end does not
+// depend on the start. The bounds allow for the error of the hold's clock.
 func (r *ruler) slot(h *hold, coupled bool) slot {
 	s := slot{lo: h.Call, hi: h.Return, kind: h.ending, call: h.releaseCall, over: r.assured(h), least: r.least(h.TTL),
 		most: history.Forever}
-	need := -history.Forever // the lease was valid then
+	need := -history.Forever // the lease was valid at this time
 	if s.kind == returned {
 		need = s.call
 	}
-	// refreshed and unknown tell whether an extension without an answer may have made the lease last longer than is
-	// known.
+	// refreshed: an extension succeeded; unknown: an extension had no answer
 	refreshed, unknown := false, false
 	for _, n := range slices.Backward(r.c.extends(h)) {
 		op := &r.c.Ops[n]
@@ -182,7 +181,7 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 		need = max(op.Call, minus(need, r.most(op.TTL)))
 	}
 	if s.kind == gone && (r.c.Sites > 1 || s.over > h.releaseReturn) {
-		// the answer was that it is lost, although it was guaranteed; or a few sites had kept it until then
+		// the answer "lost" came although the lease was guaranteed, or a few sites had kept the hold until then
 		s.kind = maybe
 	}
 	if refreshed || r.c.Claims.Begins {

@@ -8,18 +8,18 @@ import (
 	"hammerlock/history"
 )
 
-// row has operations of one process on one page, in the order of their returns: those with a greater value than all
-// before.
+// row has operations of one process on one page, in the order of their returns: only those with a greater value than
+// all operations before.
 type row struct {
 	process int16
 	ops     []stamp
-	most    int64 // value of the last one
+	most    int64 // value of the last operation
 }
 
-// inRealTime shows, with every operation that pick selects, the one with the greatest value among those that had
-// certainly returned before its call; -1 if there is none. Negative values do not count. Among equal values it is that
-// of the process which had the first one. It needs no sorting, since operations are in the order of their returns. It
-// does not look at all processes, because rows are sorted by their greatest values.
+// inRealTime calls the function called for every operation that pick selects. The argument best is the operation of
+// greatest value that had certainly returned before; -1 if there is none. Negative values do not count. Of equal
+// values, the process counts whose first operation came first. Operations are in the order of their returns, so nothing
+// is sorted. Rows are sorted by their greatest values, so few processes are looked at.
 func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64, called func(i, best int32)) {
 	rows := make([][]*row, c.keys)
 	for n := range c.Ops {
@@ -65,7 +65,7 @@ func grow(space *history.Space, page []*row, process int16, s stamp, value int64
 	return page
 }
 
-// before counts the returns before a time. It searches from the end, in steps that double.
+// before counts the returns before a time. It searches from the end, in doubling steps, because most are near the end.
 func (r *row) before(t time.Duration) int {
 	high, step := len(r.ops), 1
 	for high-step >= 0 && r.ops[high-step].at >= t {
@@ -104,17 +104,17 @@ func (c *Case) longest(ttl time.Duration) time.Duration {
 	return plus(plus(ttl, (&ruler{c: c}).drift(ttl)), c.Bounds.Linger)
 }
 
-// wait is the wait of a visit for a lock, over all its tries.
+// wait is the time for which a visit waits for a lock, over all its tries.
 type wait struct {
 	start time.Duration // call of the first try
-	// stood is start, or the call of a try in an earlier visit that had no answer: it may have been in the queue since.
+	// earliest time at which the waiter may have been in the queue: start, or the call of an earlier unanswered try
 	stood  time.Duration
-	stop   time.Duration // return of the grant, or when the visit gave up
+	stop   time.Duration // return of the grant, or the time at which the visit gave up
 	asked  time.Duration // call of the last try
 	denied time.Duration // call of the last try that was refused as busy
 	// return of the first refusal after which the waiter has certainly kept its place in the queue; or Forever
 	queued time.Duration
-	again  time.Duration // return of the first refusal since the last disturbance: the waiter is in the queue (again)
+	again  time.Duration // return of the first refusal after the last disturbance: the waiter is in the queue (again)
 	last   time.Duration // return of the last try
 	hold   int32         // index of the hold that was granted; -1 = none
 	key    int32
@@ -124,7 +124,7 @@ type wait struct {
 	permits uint16 // 0 = exclusive
 }
 
-// manyWaits counts the waits of each key: allocating a list of unknown length takes twice the memory.
+// manyWaits counts the waits of each key, for lists of the right length: a list that grows takes twice the memory.
 func (c *Case) manyWaits() []int32 {
 	if c.waited == nil {
 		c.waited = make([]int32, c.keys)
@@ -167,7 +167,7 @@ func (c *Case) waits(emit func(*wait)) {
 			w.try(op, (&ruler{c: c}).least(op.TTL))
 			of := [2]int32{op.Worker, op.Key}
 			since, ok := unanswered[of]
-			if ok { // it may take effect at any time from then on
+			if ok { // the unanswered try may take effect at any time after its call
 				w.stood = min(w.stood, since)
 			} else if op.Outcome == history.Unknown {
 				unanswered[of] = op.Call
@@ -186,9 +186,9 @@ func (c *Case) waits(emit func(*wait)) {
 	}
 }
 
-// try adds a try to a wait. A waiter may lose its place in the queue if a try ends in another way than by a refusal, or
-// if the lock may not hear of it for a lease: it may hear of a try at its call at the earliest, and of the next one at
-// its return at the latest.
+// try adds a try to a wait. A waiter may lose its place in the queue if a try does not end in a refusal. It may also
+// lose the place if the lock hears nothing of the waiter for a lease: at worst, the lock hears of one try at its call
+// and of the next try at its return.
 func (w *wait) try(op *history.Op, lease time.Duration) {
 	if w.worker < 0 {
 		*w = wait{start: op.Call, stood: op.Call, queued: history.Forever, again: history.Forever, asked: op.Call,
@@ -197,7 +197,7 @@ func (w *wait) try(op *history.Op, lease time.Duration) {
 	if op.Return-w.asked > lease {
 		w.queued = history.Forever
 	}
-	// part of the same call, see Lane.Split: the refused part need not have had a place in the queue
+	// part of the same call, see Lane.Split: the refused part may have had no place in the queue
 	if op.Call <= w.last+1 {
 		for _, since := range []*time.Duration{&w.queued, &w.again} {
 			if *since == w.last {
@@ -215,8 +215,8 @@ func (w *wait) try(op *history.Op, lease time.Duration) {
 	}
 }
 
-// standing notes since when the waiter has certainly been in the queue. In a disturbance the lock may have forgotten
-// it, until the next refusal.
+// standing notes the time from which the waiter has certainly been in the queue. In a disturbance the lock may forget
+// the waiter until its next refusal.
 func (w *wait) standing(op *history.Op, disturbed spans) {
 	if w.queued == history.Forever || w.again == history.Forever || w.again < w.queued {
 		w.again = w.queued

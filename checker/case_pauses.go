@@ -11,17 +11,17 @@ import (
 // pauses are the times in which a process was paused, sorted and disjoint.
 type pauses struct {
 	list  []stoppage
-	until []time.Duration // by pause: sum of the lengths of all pauses up to and including it
+	until []time.Duration // until[i] is the sum of the lengths of list[0] to list[i]
 }
 
 type stoppage struct {
 	period
-	window *window // the first recorded gap that it consists of
+	window *window // the first recorded gap of this pause
 }
 
 // reachesWorkers tells whether a pause affects workers or messages. If workers run in their own processes, the suite's
-// own process has none, but it has the network proxies, if the plan has a fault for them, and the proxy of a program
-// that is watched.
+// process has none. But it has the network proxies, if a fault of the plan uses them, and the proxy of a watched
+// program.
 func (c *Case) reachesWorkers(gap *history.Op) bool {
 	if gap.Value == 0 {
 		return c.working[gap.Process]
@@ -98,13 +98,14 @@ func (p *pauses) last(t time.Duration) *window {
 	return nil
 }
 
-// stillFor is how long a process was paused between two moments, by faults as well.
+// stillFor is the time for which a process was paused between two moments, with pauses by faults.
 func (c *Case) stillFor(process int16, from, to time.Duration) time.Duration {
 	return c.pauses[process].between(from, to)
 }
 
-// late excuses a process that did something at a moment although it should have done it by a deadline: it was paused
-// for at least that long since it had the duty, in pauses that began before the deadline. nil = there is no excuse.
+// late excuses a process that acted after its deadline, at the moment `at`. Since it had the duty, pauses without a
+// fault that began before the deadline lasted for at least the time `least`. It returns the last of them; nil = no
+// excuse.
 func (c *Case) late(process int16, since, deadline, at, least time.Duration) *window {
 	p := &c.unasked[process]
 	before, n := p.upTo(deadline)
@@ -119,22 +120,22 @@ func (c *Case) late(process int16, since, deadline, at, least time.Duration) *wi
 	return p.last(deadline)
 }
 
-// Margin is how long a process may be paused without excusing that a lease was not renewed: a watchdog should keep a
-// third of the lease in reserve.
+// Margin is the shortest pause of a process that excuses a missed renewal: a watchdog should keep a third of the lease
+// in reserve.
 func Margin(ttl time.Duration) time.Duration { return ttl / 3 }
 
-// Spare is how long a holder may be paused without being late, if only totals are known: half of the time that the
-// visit leaves of its lease, because on a busy machine it is late before and after the pause as well.
+// Spare is the longest pause after which a holder is not yet late, if only totals are known. It is half of the time
+// that the visit leaves of its lease: on a busy machine the holder is also late before and after the pause.
 func Spare(ttl, hold time.Duration) time.Duration { return max(ttl-hold, 2) / 2 }
 
-// enough is how long a pause must be to excuse that a lease was not renewed between the answer to the last renewal and
-// its end: a third of the lease, or less if little was left.
+// enough is the shortest pause that excuses a missed renewal between the answer to the last renewal and the end of the
+// lease: a third of the lease, or less if little was left.
 func enough(h *hold, since, over time.Duration) time.Duration {
 	return min(Margin(h.TTL), over-since-Margin(h.TTL))
 }
 
-// unrenewable excuses that a lease was not renewed between the last renewal's answer and its end: the process was
-// paused long enough, or servers did not answer for as long, or forgot it. Planned faults come first.
+// unrenewable returns the window that excuses a missed renewal; nil if none. Before the lease ended, the process was
+// paused for long enough, or servers did not answer for as long, or they forgot the hold. Planned faults come first.
 func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *window {
 	since, least := proof.Return, enough(h, proof.Return, over)
 	if w := c.stopped(h.Process, since, over, least); w != nil {
@@ -146,7 +147,7 @@ func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *wind
 	served := func(e *history.Effect) bool { return e != stoodFor && e.Blocks || !e.Known() }
 	for _, w := range c.servers {
 		to := w.to
-		if w.effect.StopsService() && proof.Call <= to { // the call shows that they answer again
+		if w.effect.StopsService() && proof.Call <= to { // a renewal after the window would show that servers answer again
 			to = plus(to, c.recovery())
 		}
 		if silent := min(to, over) - max(w.from, since); served(w.effect) && silent > 0 && silent >= least {
@@ -159,7 +160,7 @@ func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *wind
 	return nil
 }
 
-// announced tells whether an answer that the hold is lost says no more than the lock had announced by itself, after it
+// announced reports whether an answer that the hold is lost says no more than the lock had announced by itself, after it
 // could not renew the lease. Such an answer says nothing about the servers, which may have the hold still.
 func (c *Case) announced(h *hold, op *history.Op) bool {
 	if op.Outcome != history.Failed || op.Reason != history.Lost || op.Call < h.Lost {
@@ -172,16 +173,16 @@ func (c *Case) announced(h *hold, op *history.Op) bool {
 	return c.unrenewable(h, proof, h.Lost) != nil
 }
 
-// unseen tells whether a hold may have been renewed at any time: for a driver, renewals are recorded as one extension
-// without an answer for the whole hold.
+// unseen reports whether a hold may have been renewed at any time: renewals of a driver are recorded as a single
+// extension without an answer, for the whole hold.
 func (c *Case) unseen(h *hold) bool {
 	return c.Measured != nil && c.Measured.Driver != nil && slices.ContainsFunc(c.extends(h), func(i int32) bool {
 		return c.Ops[i].Hold == 0 && c.Ops[i].Outcome == history.Unknown
 	})
 }
 
-// stopped returns the fault that paused a process between two moments for at least that long. If pauses were not
-// recorded, any process may have been paused by it.
+// stopped returns the fault that paused a process between two moments for at least the time `least`. If pauses were not
+// recorded, the fault may have paused any process.
 func (c *Case) stopped(process int16, from, to, least time.Duration) *window {
 	w := c.atWork(from, to, func(e *history.Effect) bool { return e.Hit(history.Clients) })
 	if w == nil {

@@ -7,17 +7,17 @@ import (
 	"hammerlock/history"
 )
 
-// leastPatience is a time after which no client has given up a request yet.
+// leastPatience is shorter than the timeout of any client.
 const leastPatience = 2 * time.Millisecond
 
-// mostAnswers is about how many answers are used to find out how long they take.
+// mostAnswers is roughly the number of answers that promptness samples.
 const mostAnswers = 1 << 16
 
 // seesLateness tells whether every delay that matters was recorded, as in virtual time.
 func (c *Case) seesLateness() bool { return c.Bounds.Gap > 0 && c.Bounds.Gap <= leastPatience }
 
-// promptness is how fast an error must come to be certainly no fault of the machine: as fast as three in four answers
-// or, if no call had an answer, within half of a typical ping of the lock's program.
+// promptness is the latency up to which an error is certainly no fault of the machine. Three of four answers take
+// longer than that. If no call had an answer, it is the median of the pings to the lock's program.
 func (c *Case) promptness() time.Duration {
 	if c.prompt > 0 {
 		return c.prompt

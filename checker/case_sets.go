@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// mark distinguishes holds by their tokens, with the key if a visit's pages may have the same token.
+// mark identifies a hold by its token; if the pages of a visit may have the same token, by its key as well.
 func (c *Case) mark(token uint64, key int32) uint64 {
 	if token == 0 || !c.Claims.Sets {
 		return token
@@ -16,7 +16,7 @@ func (c *Case) mark(token uint64, key int32) uint64 {
 	return max(token^(uint64(key)+1)*0x9e3779b97f4a7c15, 1)
 }
 
-// partial tells whether an Acquire is part of a call for several pages: its caller made another one at the same time.
+// partial reports whether an Acquire is part of a call for several pages: its caller had another one in progress.
 func (c *Case) partial(op *history.Op) bool {
 	if !c.Claims.Sets {
 		return false
@@ -39,7 +39,7 @@ func (c *Case) partial(op *history.Op) bool {
 	return c.several[op.ID]
 }
 
-// phantom is the cause for a refused Acquire that took effect. If it was for several pages, it may have left a part of
+// phantom is the cause for a refused Acquire that took effect. An Acquire of several pages may have left a part of
 // them.
 func (c *Case) phantom(op *history.Op) string {
 	if c.partial(op) {
@@ -48,8 +48,8 @@ func (c *Case) phantom(op *history.Op) string {
 	return history.Phantom
 }
 
-// joint is the number under which liveness judges a page. If visits take several pages, a page may be idle because its
-// waiters wait for another one. So all pages together count as one, which is idle if no worker holds any of them.
+// joint is the number under which liveness judges a page. If visits take several pages, an idle page may have waiters
+// that wait for another page. So all pages together count as one, which is idle if no worker holds any page.
 func (c *Case) joint(key int32) int32 {
 	if c.Claims.Sets {
 		return min(key, 0)
@@ -57,7 +57,7 @@ func (c *Case) joint(key int32) int32 {
 	return key
 }
 
-// called is the name of such a page in a story.
+// called is the name of a joint number in a story.
 func (c *Case) called(joint int32) string {
 	if c.Claims.Sets {
 		return "all pages"
@@ -65,8 +65,8 @@ func (c *Case) called(joint int32) string {
 	return fmt.Sprintf("page %d", joint)
 }
 
-// tangled returns an Acquire of each caller that waited for several pages in one call, for at least half of the bound,
-// in a period in which no worker can have held any page.
+// tangled examines a period in which no worker can have held any page. It returns, for each caller, an Acquire of
+// several pages that waited for at least half of the bound.
 func (l *livenessCheck) tangled(p period) (list []history.Op) {
 	if !l.Claims.Sets {
 		return nil
@@ -87,7 +87,7 @@ func (l *livenessCheck) tangled(p period) (list []history.Op) {
 
 var workerName = regexp.MustCompile(`\bw\d+\b`)
 
-// nameCallers replaces the worker numbers of a visit to several pages in a verdict by that of the visiting worker.
+// nameCallers replaces worker numbers in a verdict: the parts of a visit to several pages get the number of its worker.
 func (c *Case) nameCallers(v *Verdict) {
 	if c.Callers == 0 {
 		return

@@ -10,14 +10,14 @@ import (
 	"hammerlock/history"
 )
 
-// sets makes the builder's lock one of several keys, with so many callers.
+// sets makes the lock one of several keys, with the given number of callers.
 func (s *builder) sets(callers int) {
 	s.h.Claims, s.h.Callers, s.h.Wait = history.Claims{Excludes: true, Expires: true, Sets: true, Crosses: true},
 		callers, 5*time.Second
 }
 
-// tries adds a try of a caller for all pages from 0 on, which its other workers make at the same time. It returns the
-// first one's hold.
+// tries adds a try of a caller for the first pages, which its workers make at the same time. It returns the hold of the
+// first one.
 func (s *builder) tries(w int32, pages int, call, ret time.Duration, out history.Outcome,
 	token uint64) (first history.ID) {
 	for page := range int32(pages) {
@@ -38,7 +38,7 @@ func (s *builder) seen(at time.Duration, key int32, token uint64) {
 		Token: token, Until: at + 1})
 }
 
-// TestPartKept: a try for several pages that was refused must have nothing when it is answered.
+// TestPartKept: a try for several pages that was refused must hold no page when it is answered.
 func TestPartKept(t *testing.T) {
 	for name, tt := range map[string]struct {
 		write func(*builder)
@@ -81,7 +81,7 @@ func TestPartKept(t *testing.T) {
 	}
 }
 
-// wanted is one cause, with as many incidents as there were refused tries of the page that was seen: one.
+// wanted returns the causes with one incident of the given cause: one refused try concerns the page that was seen.
 func wanted(cause string) map[string]int64 {
 	if cause == "" {
 		return map[string]int64{}
@@ -89,7 +89,7 @@ func wanted(cause string) map[string]int64 {
 	return map[string]int64{cause: 1}
 }
 
-// TestCrossing: two callers who wait for several pages each in one call, while no worker holds one.
+// TestCrossing: two callers wait for several pages each in one call, while no worker holds a page.
 func TestCrossing(t *testing.T) {
 	for name, tt := range map[string]struct {
 		write  func(*builder)
@@ -137,7 +137,7 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// drawSets lets callers try for one to three pages, one after another; tokens are seen now and then.
+// drawSets lets callers try for one to three pages, one call after another. Tokens are seen now and then.
 func drawSets(r *rand.Rand) *builder {
 	s := newBuilder()
 	s.sets(2)
@@ -152,7 +152,7 @@ func drawSets(r *rand.Rand) *builder {
 				out = history.Unknown
 			}
 			for _, page := range r.Perm(3)[:pages] {
-				first, last := call+r.IntN(2), call+2+r.IntN(2) // each has a stamp of its own
+				first, last := call+r.IntN(2), call+2+r.IntN(2) // every call has a stamp of its own
 				at := r.IntN(pages)
 				for slices.ContainsFunc(s.h.Ops, func(op history.Op) bool {
 					return op.Worker == w+2*int32(at) && op.Token == token
@@ -173,7 +173,7 @@ func drawSets(r *rand.Rand) *builder {
 	return s
 }
 
-// TestPartKeptAgainstAllPairs compares with a look at every pair of tries, and of a try and a sight.
+// TestPartKeptAgainstAllPairs compares with an oracle that looks at all pairs of two tries, and of a try and a sight.
 func TestPartKeptAgainstAllPairs(t *testing.T) {
 	p := property{
 		histories: 40_000, draw: drawSets,
@@ -206,7 +206,7 @@ func TestPartKeptAgainstAllPairs(t *testing.T) {
 	p.run(t)
 }
 
-// TestSetsAgainstOnePage: how live a lock of several pages is, is how live it would be if all of them were one.
+// TestSetsAgainstOnePage: a lock of several pages has the same verdict of liveness as if all pages were one.
 func TestSetsAgainstOnePage(t *testing.T) {
 	weigh := func(c *Case) string {
 		v, l := weighLiveness(c)

@@ -9,7 +9,6 @@ import (
 	"hammerlock/history"
 )
 
-// period is a span of time.
 type period struct{ from, to time.Duration }
 
 // meets tells whether two periods overlap or touch.
@@ -18,7 +17,7 @@ func (w period) meets(from, to time.Duration) bool { return from <= w.to && to >
 // spans are disjoint periods in order.
 type spans []period
 
-// newSpans joins overlapping periods.
+// newSpans sorts periods and joins those that overlap.
 func newSpans(list []period) (s spans) {
 	slices.SortFunc(list, func(a, b period) int { return cmp.Compare(a.from, b.from) })
 	for _, p := range list {
@@ -59,7 +58,7 @@ func (s spans) without(p period) (rest []period) {
 	return rest
 }
 
-// length is how much of a period is outside of the spans.
+// length is the length of the parts of a period outside of the spans.
 func (s spans) length(p period) (sum time.Duration) {
 	for _, r := range s.without(p) {
 		sum += r.to - r.from
@@ -67,7 +66,7 @@ func (s spans) length(p period) (sum time.Duration) {
 	return sum
 }
 
-// apart is the largest number of the periods of which no two overlap.
+// apart is the largest number of periods that can be chosen so that no two overlap.
 func apart(list []period) (n int64) {
 	slices.SortFunc(list, func(a, b period) int { return cmp.Compare(a.to, b.to) })
 	last := time.Duration(math.MinInt64)
@@ -84,11 +83,14 @@ func (c *Case) hitch(w *window) bool {
 	return c.Ops[w.op].Kind == history.Gap && w.to-w.from < Margin(c.lease)
 }
 
-// disturb computes when no prompt grant can be expected: while servers do not answer and while they recover, and until
-// leases have ended that no worker will release because keys were lost. Other trouble of a worker ends with its hold,
-// which is known; a call without an answer may hold the lock for a lease. Sites, queues and messages may delay workers
-// for another lease: a minority of sites that granted to no worker, a dead waiter in a queue, a lost message. A short
-// pause only shortens the time that is judged.
+// disturb computes the times in which no prompt grant can be expected:
+//
+//   - while servers do not answer, and while they recover;
+//   - after servers lost keys, until leases have ended that no worker will release;
+//   - for a lease more, if a minority of sites may have granted to no worker, a dead waiter may be in a queue, or a
+//     message may be lost.
+//
+// Other trouble of a worker ends with its hold. A short pause only shortens the time that is judged.
 func (c *Case) disturb() {
 	var disturbed, places, hitches []period
 	for i := range c.windows {
@@ -118,7 +120,7 @@ func (c *Case) disturb() {
 			continue
 		}
 		p := period{w.from, plus(to, felt)}
-		if disturbed = append(disturbed, p); to >= c.begin { // no worker had a place in a queue before
+		if disturbed = append(disturbed, p); to >= c.begin { // before the first request no worker had a place in a queue
 			places = append(places, period{minus(p.from, c.anySlack()), p.to}) // in terms of a worker's clock
 		}
 	}
@@ -128,8 +130,8 @@ func (c *Case) disturb() {
 // fewKeys is the number of keys up to which servedAgain searches.
 const fewKeys = 64
 
-// servedAgain is when, after a moment, each page that was requested at all had been granted; Forever if one was not, or
-// if there are many.
+// servedAgain is the time by which every page that was granted after a moment had its first such grant; Forever if no
+// page was granted, or if there are many pages.
 func (c *Case) servedAgain(after time.Duration) time.Duration {
 	if len(c.byKey) > fewKeys {
 		return history.Forever

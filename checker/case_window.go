@@ -10,33 +10,33 @@ import (
 	"hammerlock/internal/human"
 )
 
-// window is a time in which something was in force for which the lock is not to blame: a planned fault, or an unplanned
-// event such as a server that ended or a process that was paused. What it excuses is in case_excuse.go.
+// window is a time in which something happened that the lock cannot be blamed for: a planned fault, or an unplanned
+// event, such as a server that ended or a process that was paused. File case_excuse.go says what a window excuses.
 type window struct {
 	period
 	op, heal int32 // indices in Ops; heal is -1 if it never ended
 	name     string
 	note     string
 	effect   *history.Effect
-	fault    bool // it was injected
+	fault    bool // it was injected, or it is a role change that an injected fault explains
 	failed   bool // it could not be injected, but may have had an effect
 }
 
-// Effects of unplanned events. A server that failed may have lost its keys, one with a new role the last writes. If one
-// of several independent sites fails, a majority is left: see findLosses.
+// Effects of unplanned events. A server that failed may have lost its keys. A server that took another role may lack
+// the last writes. If one of several independent sites fails, a majority is left: see findLosses.
 var (
 	failing = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true}
 	ofASite = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true,
 		Spares: true}
 	changing = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesWrites, Blocks: true}
-	// for the counter's own server, which has no locks, or a process without workers
+	// for a server that has only the counter and no locks, or a process without workers
 	counting = &history.Effect{Hits: []history.Party{history.Nobody}}
 	stoodFor = &history.Effect{Hits: []history.Party{history.Clients, history.Holders}, Blocks: true}
 )
 
 // findWindows lists the windows in the order in which they began to have an effect.
 func (c *Case) findWindows() {
-	open := map[int64]int{} // number of the fault, plus one -> index
+	open := map[int64]int{} // number of a fault -> index in c.windows, plus one
 	for _, i := range c.events {
 		op := &c.Ops[i]
 		w := window{period: period{op.Call, op.Return}, op: i, heal: -1, note: c.Notes[op.ID]}
@@ -69,7 +69,7 @@ func (c *Case) findWindows() {
 			continue
 		}
 		if !w.fault && w.note != "" {
-			w.name, w.note = w.note, "" // the text names the node
+			w.name, w.note = w.note, "" // the note names the node
 		}
 		c.windows = append(c.windows, w)
 	}
@@ -86,14 +86,14 @@ func (c *Case) findWindows() {
 	c.findLosses()
 }
 
-// mostFailover is how long after a promotion the former primary may be unaware of it. With sentinels, 1.9 s were seen
-// on a busy machine.
+// mostFailover is the longest time for which a former primary may be unaware of a promotion. With sentinels, 1.9 s were
+// seen on a busy machine.
 const mostFailover = 10 * time.Second
 
-// failovers extends a promotion until the former primary is a replica of the new one: until then it goes on serving,
-// and what it grants will be lost.
+// failovers extends the window of a promotion until the former primary is a replica of the new one. Until then the
+// former primary goes on serving, and its grants will be lost.
 func (c *Case) failovers(all []window) {
-	// shown: by when the role itself had changed
+	// shown: the time by which the role itself had changed
 	roles, shown := map[history.ID]*window{}, map[history.ID]time.Duration{}
 	for i := range all {
 		w, op := &all[i], &c.Ops[all[i].op]
@@ -107,8 +107,7 @@ func (c *Case) failovers(all []window) {
 	}
 }
 
-// serverEffect is what a server that did something without a fault can have done to the lock: nothing if it is the
-// counter's.
+// serverEffect is the possible effect on the lock of a server's unplanned event: none if it is the counter's server.
 func (c *Case) serverEffect(node int64, alone *history.Effect) *history.Effect {
 	switch {
 	case c.Nodes > 0 && node >= int64(c.Nodes) || c.Sites > 1 && node >= int64(c.Sites):
@@ -119,9 +118,9 @@ func (c *Case) serverEffect(node int64, alone *history.Effect) *history.Effect {
 	return alone
 }
 
-// addUp notes that a fault left no majority, although it would have left one alone, because another was in force at the
-// same time or less than a lease before: requests that clients had given up were executed when the sites were back, and
-// lasted for a lease. Before the first call there was nothing to give up.
+// addUp finds faults that left no majority, although each of them alone would leave one: another fault was in force at
+// the same time or less than a lease before. When sites come back, they execute requests that clients have given up,
+// and these grants last for a lease. Before the first call there were no requests.
 func (c *Case) addUp() {
 	var alone []*window
 	for i := range c.windows {
@@ -131,7 +130,7 @@ func (c *Case) addUp() {
 	}
 	for _, w := range alone {
 		if slices.ContainsFunc(alone, func(v *window) bool {
-			same := v == w || !v.fault && !w.fault && c.Ops[v.op].Value == c.Ops[w.op].Value // node
+			same := v == w || !v.fault && !w.fault && c.Ops[v.op].Value == c.Ops[w.op].Value // the same node
 			return !same && v.from <= w.from && plus(v.to, c.lease) >= w.from
 		}) {
 			e := *w.effect
@@ -141,7 +140,7 @@ func (c *Case) addUp() {
 	}
 }
 
-// strangers finds faults that stopped processes, but none with workers, as the recorded pauses show.
+// strangers finds faults that stopped only processes without workers, as the recorded pauses show.
 func (c *Case) strangers(all []window) {
 	for i := range all {
 		f := &all[i]
@@ -158,9 +157,9 @@ func (c *Case) strangers(all []window) {
 	}
 }
 
-// dropPlanned removes what was to be expected from the faults: role changes where a server replaces one that is down
-// (not one that only hangs, or has a wrong clock), and pauses of processes that a fault stopped. It also removes pauses
-// of processes without workers.
+// dropPlanned removes events that faults explain: role changes while a server is down and replaced (not while it only
+// hangs, or has a wrong clock), and pauses of processes that a fault stopped. It also removes pauses of processes
+// without workers.
 func (c *Case) dropPlanned(all []window) (list []window) {
 	// faults are few, while gaps may be many
 	faults := slices.DeleteFunc(slices.Clone(all), func(w window) bool { return !w.fault })
@@ -173,7 +172,7 @@ func (c *Case) dropPlanned(all []window) (list []window) {
 					w.meets(f.from, plus(f.to, c.recovery()))
 			case op.Kind != history.Gap || !f.effect.Hit(history.Clients) || !w.meets(f.from, f.to):
 			case plus(w.from, c.Bounds.Gap) < f.from:
-				w.to = min(w.to, f.from) // it had begun before the fault
+				w.to = min(w.to, f.from) // the pause had begun before the fault
 			default:
 				expected = true
 			}
@@ -181,7 +180,7 @@ func (c *Case) dropPlanned(all []window) (list []window) {
 		if !expected {
 			list = append(list, w)
 		} else if c.Ops[w.op].Kind == history.Role {
-			if w.fault = true; w.effect.BreaksPromises() { // what it makes a server forget was planned
+			if w.fault = true; w.effect.BreaksPromises() { // the losses by this role change count as planned
 				c.roles = append(c.roles, &w)
 			}
 		}
@@ -222,7 +221,7 @@ func who(worker int32) string {
 	return fmt.Sprintf("w%02d", worker)
 }
 
-// name names a hold, by its token in a few digits if it has one.
+// name identifies a hold in a text, by its token in a few digits if it has one.
 func (c *Case) name(h *hold) string {
 	op := c.acquire(h)
 	if op.Token == 0 {

@@ -8,21 +8,21 @@ import (
 	"hammerlock/history"
 )
 
-// cases are the histories of testdata/cases with their right verdicts: the worst cause, "" if nothing fails.
+// cases maps the histories of testdata/cases to their right verdicts: the worst cause, "" if nothing fails.
 var cases = map[string]string{
-	// A server forgets, but what it has forgotten it does not release with success.
+	// A server that forgot a hold does not release it with success.
 	"forgot-nodes1": "false-release",
 	// The only server still had the key after it had failed.
 	"incident-but-key-seen": "double-grant",
-	// A server lets two readers in at once, and the later one hears of it first.
+	// A server admits two readers at the same time, and the later reader hears of it first.
 	"ordered-readers-in-one-batch": "",
 	// A grant may stand on three of five sites, and one of them comes back empty.
 	"redlock-one-of-five-restarts": "",
-	// Told that it is lost, and released after that.
+	// The owner was told of the loss, and its release succeeded after that.
 	"told-lost-then-released": "false-release",
 	// The example of METHOD.md.
 	"released-anothers": "foreign-release",
-	// Another is granted the lock in the lease that an extension was told.
+	// Another worker is granted the lock within the lease that an extension promised.
 	"extended-for-nothing": "false-extension",
 	// The key of a lease has no expiry.
 	"sight-without-end": "ttl-too-long",
@@ -46,9 +46,9 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestABareMajority: one of five sites comes back empty between two grants. Unplanned, that is held against no lock;
-// planned, it is the service's loss. Where the key was seen on three others, or on the site itself when it was back,
-// the grant stood on more.
+// TestABareMajority: one of five sites comes back empty between two grants. Without a plan this excuses the lock; with
+// a plan it is a service-loss. If the key was seen on three other sites, or on the site itself when it was back, the
+// grant had a larger majority.
 func TestABareMajority(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -85,19 +85,19 @@ func TestABareMajority(t *testing.T) {
 	}
 }
 
-// TestWhatWasForgottenIsNotReleased: the only server fails between two grants, and forgets the first. Its release is
-// told so, or lies. Where there are several servers, one may have the old key still.
+// TestWhatWasForgottenIsNotReleased: the only server fails between two grants, and forgets the first one. The release
+// of the first hold says so, or lies. If there are several servers, one of them may still have the old key.
 func TestWhatWasForgottenIsNotReleased(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		lost   bool // the first release is told that nothing was left
+		lost   bool // the first release is answered "lost"
 		nodes  int
 		second bool // the server fails once more before the release
 		want   string
 	}{
 		"told so":          {lost: true, nodes: 1, want: "inconclusive"},
 		"a lie":            {nodes: 1, want: "fail false-release"},
-		"failed again":     {nodes: 1, second: true, want: "fail false-release"}, // it cannot have had both again
+		"failed again":     {nodes: 1, second: true, want: "fail false-release"}, // it cannot have both keys back
 		"one of three":     {nodes: 3, want: "inconclusive"},
 		"not known of how": {nodes: 0, want: "inconclusive"},
 	} {
@@ -124,7 +124,7 @@ func TestWhatWasForgottenIsNotReleased(t *testing.T) {
 }
 
 // TestALossOfThePlanStaysThat: a fault ends the only server, which is slow to answer afterwards. That is an incident,
-// too, and the cheaper one.
+// too, and the cheaper explanation.
 func TestALossOfThePlanStaysThat(t *testing.T) {
 	t.Parallel()
 	for _, incident := range []bool{false, true} {

@@ -10,8 +10,8 @@ import (
 	"hammerlock/history"
 )
 
-// Contradicts tells whether calls of a small history have no legal order. The checker of certificates answers that, not
-// the judge itself.
+// Contradicts reports whether calls of a small history have no legal order. The program that checks certificates
+// supplies it; the judge itself does not.
 type Contradicts func(part *history.History, calls []string) bool
 
 // certificate writes proofs of verdicts, in the format of history/FORMAT.md: facts, and then a line for each verdict.
@@ -25,7 +25,7 @@ type certificate struct {
 	text    []byte
 
 	chained []bool // by key: the chain of its stores was written
-	told    string // why not all pages have a story; empty if they have
+	told    string // why some page has no story; empty if all have one
 }
 
 // proof is a line of a certificate.
@@ -86,7 +86,7 @@ func (x *certificate) line(text []byte) {
 // id is the name of an operation in the history's file.
 func (x *certificate) id(n int32) string { return x.Ops[n].ID.String() }
 
-// prove returns the proof of a verdict, or why there is none.
+// prove returns the proof of a verdict, or why there is none: the proof's name, and the operations that it is about.
 func (x *certificate) prove(v *Verdict) (name string, of []int32, why string) {
 	switch v.Status {
 	case Pass:
@@ -102,7 +102,6 @@ func (x *certificate) prove(v *Verdict) (name string, of []int32, why string) {
 	return "", nil, "it claims nothing: " + v.Summary
 }
 
-// passed returns the name of the proof for a verdict that passed.
 func (x *certificate) passed(v *Verdict) (name string, of []int32, why string) {
 	switch v.Checker {
 	case Exclusion.Name:
@@ -149,8 +148,8 @@ func (c *Case) anyLost() bool {
 	return false
 }
 
-// excused lists the operations of an unplanned event and of what it excuses; nil if there are none, or if they are not
-// operations.
+// excused lists the operations of an unplanned event and of the violation that it excuses; nil if there are none, or if
+// a formula cannot show the excuse.
 func (x *certificate) excused(v *Verdict) []int32 {
 	if v.excuse == nil {
 		return nil
@@ -163,7 +162,7 @@ func (x *certificate) excused(v *Verdict) []int32 {
 	}
 	for _, w := range x.windows {
 		if w.fault && w.from <= event.Return && event.Call <= plus(w.to, x.recovery()) {
-			return nil // a formula cannot tell which of the two it is
+			return nil // a formula cannot tell whether the fault or the event is the reason
 		}
 	}
 	list, from, to := x.spared(v.spared), history.Forever, time.Duration(0)
@@ -177,7 +176,7 @@ func (x *certificate) excused(v *Verdict) []int32 {
 	return append([]int32{v.excuse.op}, list...)
 }
 
-// spared lists the operations of what would have been a violation without an excuse.
+// spared lists the operations of an excused violation.
 func (x *certificate) spared(violation any) (list []int32) {
 	add := func(n int32) {
 		if n >= 0 && !slices.Contains(list, n) {

@@ -10,8 +10,8 @@ import (
 // mostCalls is the largest number of calls in a core (a small contradiction).
 const mostCalls = 12
 
-// core finds a few calls that contradict each other, among those of the holds in the evidence. It removes calls as long
-// as the rest is still contradictory: a removed call may have happened at any time, or never.
+// core finds a few calls that contradict each other, among the calls of the holds in the evidence. It removes calls
+// while the rest is still contradictory: a removed call may have happened at any time, or never.
 func (x *certificate) core(evidence []int32) (string, []int32) {
 	if x.refutes == nil {
 		return "", nil
@@ -60,7 +60,7 @@ func (x *certificate) ids(calls []int32) (list []string) {
 	return list
 }
 
-// callsOf lists the relevant calls of holds: of each its Acquire, its last extensions, and its releases.
+// callsOf lists the relevant calls of holds: Acquires, the first and the last two extensions, releases, and evidence.
 func (x *certificate) callsOf(holds, evidence []int32) (list []int32) {
 	add := func(n int32) {
 		if n >= 0 && !slices.Contains(list, n) {
@@ -96,7 +96,7 @@ func (x *certificate) callsOf(holds, evidence []int32) (list []int32) {
 	return list
 }
 
-// neighbours returns holds together with those that were granted at the same time or just before.
+// neighbours adds to each hold the two holds before it and the one after it, if they were granted.
 func (x *certificate) neighbours(holds []int32) []int32 {
 	list := slices.Clone(holds)
 	all := x.holdsOf(x.holds[holds[0]].Key)

@@ -7,7 +7,7 @@ import (
 	"hammerlock/history"
 )
 
-// chains writes the chain of each page's stores, if it is complete.
+// chains writes the chain of each page's stores, if the chain is complete.
 func (x *certificate) chains() {
 	x.chained = make([]bool, x.keys)
 	stores, finals := make([]bool, x.keys), make([]int32, x.keys)
@@ -36,7 +36,7 @@ func (x *certificate) chains() {
 	}
 }
 
-// chain counts the stores of a page's chain from its end; 0 if it is not complete.
+// chain counts the stores of a page's chain from the last one backwards; 0 if the chain is not complete.
 func (x *certificate) chain(end history.ID, key int32) (n int) {
 	for id := end; id != 0; n++ {
 		at := x.at(id)
@@ -82,7 +82,7 @@ func (x *certificate) failed(v *Verdict) (name string, of []int32, why string) {
 	switch v.Checker {
 	case Exclusion.Name, linearizable.Name, release.Name:
 		if name, of = x.together(v.Cause, evidence); v.Checker == release.Name && name != "core" {
-			name = "" // what holders believed says nothing about answers
+			name = "" // the holders' belief says nothing about the answers to releases
 		}
 	case leaseValidity.Name:
 		name, of = x.lease(v.Cause, evidence)
@@ -102,7 +102,7 @@ func (x *certificate) failed(v *Verdict) (name string, of []int32, why string) {
 	return name, of, ""
 }
 
-// near returns an unplanned event of a server at about the time of some operations.
+// near returns an unplanned event of a server at about the time of some operations; nil if there is none.
 func (x *certificate) near(of []int32) *window {
 	from, to := history.Forever, time.Duration(0)
 	for _, n := range of {
@@ -117,8 +117,7 @@ func (x *certificate) near(of []int32) *window {
 	return nil
 }
 
-// together proves that two or more workers held the lock although that is forbidden, or that answers contradict each
-// other.
+// together proves that holds overlapped although they exclude each other, or that answers contradict each other.
 func (x *certificate) together(cause string, evidence []int32) (string, []int32) {
 	var acquires []int32
 	for _, n := range evidence {
@@ -143,7 +142,8 @@ func (x *certificate) together(cause string, evidence []int32) (string, []int32)
 	return "", nil
 }
 
-// overran returns the late store of one of two holds: it came after its own hold had ended and the other had begun.
+// overran returns the Acquires of two holds and the late store of the first one: it came after its own hold had ended
+// and the other hold had begun. It returns nil if there is no such store.
 func (x *certificate) overran(acquires, evidence []int32) []int32 {
 	a, b := x.hold(x.Ops[acquires[0]].ID), x.hold(x.Ops[acquires[1]].ID)
 	i := a.use(x.Case)
@@ -164,7 +164,7 @@ func (x *certificate) overran(acquires, evidence []int32) []int32 {
 	return nil
 }
 
-// doubts tells whether the process of a hold was paused between its grant and its store, which may excuse it.
+// doubts reports whether the process of a hold was paused between grant and store, which may excuse the store.
 func (x *certificate) doubts(h *hold) bool {
 	return slices.ContainsFunc(x.windows, func(w window) bool {
 		op := &x.Ops[w.op]
@@ -185,7 +185,7 @@ func (x *certificate) believe(acquires []int32) bool {
 	if a.Process == b.Process {
 		slack = 0
 	}
-	for i := range x.Ops { // a pause may excuse one of them
+	for i := range x.Ops { // a pause may excuse one of the holders
 		op := &x.Ops[i]
 		if op.Kind == history.Gap && (op.Process == a.Process && op.Return >= a.Call && op.Call <= aTo ||
 			op.Process == b.Process && op.Return >= b.Call && op.Call <= bTo) {
@@ -196,7 +196,7 @@ func (x *certificate) believe(acquires []int32) bool {
 		plus(aFrom, slack) < bTo && plus(bFrom, slack) < aTo
 }
 
-// lease proves what is wrong with a lease.
+// lease proves a violation of the lease's validity.
 func (x *certificate) lease(cause string, evidence []int32) (string, []int32) {
 	switch op := &x.Ops[evidence[0]]; cause {
 	case history.OverClaim:
@@ -205,7 +205,7 @@ func (x *certificate) lease(cause string, evidence []int32) (string, []int32) {
 		if op.Until != history.Forever && op.Until > most {
 			return "claim", evidence[:1]
 		}
-		return "", nil // whether others were told the same is not part of a formula
+		return "", nil // a formula does not cover whether other holders were told the same
 	case history.RenewalFailure:
 		return x.unrenewed(evidence)
 	}
@@ -297,7 +297,7 @@ func (x *certificate) finished(key int32) bool {
 	return false
 }
 
-// older tells whether a store comes before another in a chain.
+// older reports whether a store that was seen comes before another store in the chain.
 func (x *certificate) older(seen history.ID, store int32) bool {
 	for at := x.at(seen); at >= 0; at = x.at(x.Ops[at].Seen) {
 		if at == store {
@@ -327,7 +327,7 @@ func (x *certificate) left(cause string, evidence []int32) (string, []int32) {
 		switch op := &x.Ops[i]; op.Kind {
 		case history.Fault, history.Heal, history.Gap, history.Incident, history.Role:
 			if op.Kind == history.Fault || op.Call <= found.Call && op.Return >= a.Call {
-				return "", nil // a formula cannot tell whether that excuses it
+				return "", nil // a formula cannot tell whether the event excuses the key
 			}
 		}
 	}

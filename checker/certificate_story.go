@@ -9,24 +9,24 @@ import (
 	"hammerlock/history"
 )
 
-// instant is the time at which a call took effect, in a page's story.
+// instant is the time at which a call took effect or a hold ended, in a page's story.
 type instant struct {
 	at   time.Duration
-	what string // does, ends, forgets
+	what string // does, ends or forgets
 	op   int32
 	by   *window
 
-	order float64 // that of its hold, to order effects at the same instant
+	order float64 // rank of the hold, for effects at the same instant
 }
 
-// mostInstants is how many operations a history may have for its story to be written.
+// mostInstants is the largest number of operations of a history whose story is written.
 const mostInstants = 5_000_000
 
 func (i instant) compare(j instant) int {
 	return cmp.Or(cmp.Compare(i.at, j.at), cmp.Compare(i.order, j.order))
 }
 
-// tellStory writes when each call took effect, page by page, if that is possible.
+// tellStory writes the instant at which each call took effect, page by page. If that is impossible, x.told says why.
 func (x *certificate) tellStory(verdicts []Verdict) {
 	passed := slices.ContainsFunc(verdicts, func(v Verdict) bool {
 		told := []string{Exclusion.Name, release.Name, leaseValidity.Name}
@@ -79,7 +79,7 @@ func (x *certificate) instant(i instant) {
 	x.line(x.text)
 }
 
-// teller assigns the calls of a page the instants at which they took effect. It goes forward in time, and each hold
+// teller assigns to the calls of a page the instants at which they took effect. It goes forward in time, and each hold
 // begins as early as possible.
 type teller struct {
 	*certificate
@@ -91,13 +91,12 @@ type teller struct {
 	done     float64       // number of holds that have their instants
 }
 
-// placed is the time of an exclusive hold, and its number.
+// placed is the time of an exclusive hold, and its rank.
 type placed struct {
 	period
 	order float64
 }
 
-// add adds the instants of a hold.
 func (t *teller) add(list []instant, order float64) {
 	for _, i := range list {
 		i.order = order
@@ -106,7 +105,7 @@ func (t *teller) add(list []instant, order float64) {
 	t.done++
 }
 
-// page assigns the instants of a page, or says why that is impossible.
+// page assigns the instants of a page, or says why that is impossible; empty = it succeeded.
 func (t *teller) page(holds []int32) string {
 	var jobs []timed
 	coupled := t.Sites < 2
@@ -124,7 +123,7 @@ func (t *teller) page(holds []int32) string {
 				}
 			}
 			if op == nil {
-				continue // it may have had no effect
+				continue // the Acquire may have had no effect
 			}
 			s.hi = op.Return + t.half
 		}
@@ -142,7 +141,8 @@ func (t *teller) page(holds []int32) string {
 	return ""
 }
 
-// place assigns the instants of a hold: after those before it, or in a gap between them.
+// place assigns the instants of a hold, after the holds before it or in a gap between them. It returns false if the
+// hold fits nowhere.
 func (t *teller) place(j *timed) bool {
 	h := &t.holds[j.hold]
 	switch {
@@ -185,7 +185,7 @@ func (t *teller) place(j *timed) bool {
 	return false
 }
 
-// calls lists the extensions and releases of a hold, by call.
+// calls lists the extensions and releases of a hold, sorted by call. Calls without an effect are left out.
 func (t *teller) calls(h *hold) []int32 {
 	list := slices.Clone(t.extends(h))
 	if h.Release >= 0 {
@@ -199,7 +199,7 @@ func (t *teller) calls(h *hold) []int32 {
 	})
 }
 
-// needs is until when the lease must last before each of a hold's calls.
+// needs returns, before each of a hold's calls, the time until which the lease must last for that call and later ones.
 func (t *teller) needs(calls []int32) []time.Duration {
 	needs := make([]time.Duration, len(calls)+1)
 	needs[len(calls)] = -history.Forever
@@ -216,7 +216,8 @@ func (t *teller) needs(calls []int32) []time.Duration {
 	return needs
 }
 
-// instantsOf assigns the calls of a hold that began at a moment, each as early as possible.
+// instantsOf assigns instants to the calls of a hold that began at a moment: each as early as possible. The result ok
+// is false if some call has no possible instant.
 func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end time.Duration, ok bool) {
 	calls := t.calls(h)
 	needs := t.needs(calls)
@@ -237,10 +238,10 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 			life, base = op, at
 		case op.Outcome == history.Failed:
 			if needs[k+1] > -history.Forever {
-				return nil, 0, false // it goes on
+				return nil, 0, false // a later answer shows that the hold goes on
 			}
 			by, back := plus(op.Return, t.half), max(at, op.Call-t.half)
-			// this concerns only what it had on a few sites
+			// on several sites, the release may only have ended the hold on the few sites that still had it
 			if t.Sites > 1 && over > back && op.Kind == history.Release && back <= by {
 				gone := instant{at: back, what: "ends", op: h.acquire}
 				return t.denied(append(list, instant{at: back, what: "does", op: n}, gone), calls[k+1:], back)
@@ -249,14 +250,14 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 				return nil, 0, false
 			}
 			return t.denied(list, calls[k:], end)
-		// an extension may have had an effect or not: use it only if the lease must last longer
+		// an extension without an answer may have had no effect: use it only if the lease must last longer
 		case op.Kind == history.Extend:
 			if needs[k+1] > last && op.Call-t.half <= last {
 				at = max(at, op.Call-t.half, min(last, minus(needs[k+1], t.sweeper.most(op.TTL))))
 				list = append(list, instant{at: at, what: "does", op: n})
 				life, base = op, at
 			}
-		default: // a release without an answer, or whose answer does not show whose lock it was
+		default: // a release without an answer, or with an answer that does not show whose lock it was
 			if needs[k+1] > -history.Forever {
 				continue
 			}
@@ -278,7 +279,7 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 	return list, end, true
 }
 
-// denied assigns the calls that were denied after a hold had ended.
+// denied assigns instants to the calls after the end of a hold; it returns false if one of them succeeded.
 func (t *teller) denied(list []instant, calls []int32, end time.Duration) ([]instant, time.Duration, bool) {
 	at := end
 	for _, n := range calls {
@@ -314,7 +315,7 @@ func (t *teller) ends(op *history.Op, base time.Duration) time.Duration {
 	return max(end, base)
 }
 
-// lose ends a hold by a moment: with its lease, or because servers forgot it.
+// lose ends a hold by a moment: its lease ends, or servers forget it. It returns false if neither is possible.
 func (t *teller) lose(h *hold, list []instant, at, over, by time.Duration) ([]instant, time.Duration, bool) {
 	if t.Session && h.Crashed != history.Forever {
 		over = min(over, max(at, h.Crashed))

@@ -19,7 +19,7 @@ import (
 	"hammerlock/history"
 )
 
-// contradicts asks the certifier.
+// contradicts runs the certifier on part of a history.
 func contradicts(part *history.History, calls []string) bool {
 	var text bytes.Buffer
 	if err := history.WriteJSONL(&text, part); err != nil {
@@ -53,7 +53,7 @@ func certified(h *history.History) (text []byte, all []certify.Verdict, err erro
 	return text, all, err
 }
 
-// kept are the histories of this package's tests, by name.
+// kept returns the histories of this package's tests, by name.
 func kept(t *testing.T) map[string]*history.History {
 	t.Helper()
 	files, err := filepath.Glob("testdata/excuse/*.jsonl")
@@ -75,7 +75,7 @@ func kept(t *testing.T) map[string]*history.History {
 	return all
 }
 
-// TestCertificates writes a certificate for each history that is kept, and checks it: none may be refused.
+// TestCertificates writes and checks a certificate for each kept history: none may be refused.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	histories, counts := kept(t), map[string]int{}
@@ -106,10 +106,10 @@ func TestCertificates(t *testing.T) {
 	t.Log("\n" + strings.Join(lines, "\n"))
 }
 
-// number is a number in a line of JSON; digits of ids and tokens are none.
+// number matches a number in a line of JSON, but not the digits of IDs and tokens.
 var number = regexp.MustCompile(`:(\d+)`)
 
-// mutate changes one number of a text of lines, in a line that has one.
+// mutate changes one number in a text, in a random line that has a number.
 func mutate(r *rand.Rand, text []byte) []byte {
 	lines := bytes.SplitAfter(bytes.Clone(text), []byte("\n"))
 	for range 100 {
@@ -140,8 +140,9 @@ func mutate(r *rand.Rand, text []byte) []byte {
 	return nil
 }
 
-// TestCertificatesOfOtherNumbers changes one number of a history or of its certificate. What is certified all the same
-// must be true: the judge says the same of the changed history, and a changed instant is one that could have been.
+// TestCertificatesOfOtherNumbers changes one number of a history or of its certificate. If the checker still accepts
+// the certificate, it must be true: the judge gives the same verdict on the changed history, and a changed instant is
+// possible.
 func TestCertificatesOfOtherNumbers(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(58, 3))
@@ -168,7 +169,7 @@ func TestCertificatesOfOtherNumbers(t *testing.T) {
 			judged := judgedAs(t, changed)
 			for _, v := range all {
 				status := judged[v.Checker]
-				// Of a core it does not matter what servers may have forgotten.
+				// A core holds whatever servers may have forgotten.
 				wrong := v.Status == "fail" && status == "pass" || v.Status == "pass" && status == "fail" ||
 					v.Status == "fail" && v.Proof != "core" && status == "inconclusive"
 				if wrong && v.Proof != "" {
@@ -181,7 +182,7 @@ func TestCertificatesOfOtherNumbers(t *testing.T) {
 	t.Logf("%d histories with another number: %d certificates hold all the same", tried, accepted)
 }
 
-// judgedAs is what the judge says of a history in lines, by checker; nothing if the history makes no sense.
+// judgedAs returns the verdicts on a history in lines, by checker; nothing if the history is invalid.
 func judgedAs(t *testing.T, lines []byte) map[string]string {
 	t.Helper()
 	file, all := filepath.Join(t.TempDir(), "history.jsonl"), map[string]string{}
@@ -195,8 +196,8 @@ func judgedAs(t *testing.T, lines []byte) map[string]string {
 	return all
 }
 
-// TestCertificatesWithOtherNumbers changes one number of a certificate. What is accepted all the same is another proof:
-// an instant within the stamps of its call, or an end of a lease within T1 and T2.
+// TestCertificatesWithOtherNumbers changes one number of a certificate. If it is still accepted, it is another proof:
+// an instant within the stamps of its call, or an end of a lease between T1 and T2.
 func TestCertificatesWithOtherNumbers(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(58, 4))
@@ -230,8 +231,8 @@ func TestCertificatesWithOtherNumbers(t *testing.T) {
 	}
 }
 
-// imaginable tells whether the second of two lines is a fact that can be: the call was under way, or a lease can have
-// ended then that lasts for as long as one of the hold's calls asked for.
+// imaginable reports whether the second of two lines is a possible fact: the call was in progress at that time, or a
+// lease can have ended then, if it had a length that one of the hold's calls requested.
 func imaginable(h *history.History, both string) bool {
 	_, line, _ := strings.Cut(both, "now ")
 	var f struct {
@@ -261,7 +262,7 @@ func imaginable(h *history.History, both string) bool {
 	return false
 }
 
-// difference is the first line that is another one.
+// difference is the first line that differs.
 func difference(a, b []byte) string {
 	was, is := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
 	for i := range was {

@@ -34,8 +34,8 @@ type Checker struct {
 	Check   func(*Case) Verdict
 }
 
-// Judge returns the verdict of every checker. An error says that checkers contradict each other, so that none can be
-// trusted.
+// Judge returns the verdict of every checker. An error says that checkers contradict each other, so that no verdict can
+// be trusted.
 func Judge(c *Case) ([]Verdict, error) {
 	all := All
 	if c.Header.Service {

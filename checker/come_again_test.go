@@ -7,8 +7,9 @@ import (
 	"hammerlock/history"
 )
 
-// TestWhoComesAgainWaits: a lock that is free refuses visits of one try each. They come again and again, so that they
-// wait, however short each of them is. A few, far apart, and those that a queue may keep in mind, prove nothing.
+// TestWhoComesAgainWaits: a free lock refuses visits of one try each. Workers that come again and again count as
+// waiting, however short each visit is. A few visits far apart prove nothing, nor do visits that may keep a place in a
+// queue.
 func TestWhoComesAgainWaits(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -10,8 +10,8 @@ import (
 	"hammerlock/history"
 )
 
-// twoHolders is what was recorded of two workers that were granted one lock for a second each, the second of them while
-// the first one held it. An ID is the lane that recorded the operation, from 1, and its number there.
+// twoHolders is a recorded history of two workers that were granted one lock for a second each, the second worker while
+// the first one held it. An ID is the lane that recorded the operation, from 1, and its number in the lane.
 func twoHolders() *history.History {
 	const ms, lane = time.Millisecond, 1 << 40
 	acquire := func(worker int32, call time.Duration) history.Op {
@@ -52,7 +52,7 @@ func ExampleJudgeHistory() {
 	// linearizable: not-linearizable
 }
 
-// What verify keeps of a run, history.bin, is judged again in the same way.
+// A run that verify keeps has a file history.bin, which is judged again in the same way.
 func ExampleJudgeFile() {
 	file, err := os.CreateTemp("", "*.jsonl")
 	if err != nil {

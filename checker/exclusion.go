@@ -29,26 +29,26 @@ var severity = []string{history.DoubleGrant, history.ForeignRelease, history.Sil
 // finding is one violation with its cause.
 type finding struct {
 	cause string
-	pair  pair    // the earlier hold and the one that it overlaps; -1 = none
+	pair  pair    // the earlier hold and the later one; -1 = none
 	op    int32   // index of further evidence in Ops; -1 = none
-	why   *window // what explains it; nil = nothing
+	why   *window // the window that explains it; nil = none does
 
 	follows bool // it is a consequence of an earlier violation
-	again   bool // another violation has the same origin
+	again   bool // an earlier finding has the same origin
 }
 
 // findings is the result of the exclusion checker.
 type findings struct {
 	blames[finding]
-	incidents map[string]int64 // by cause: violations that are no consequence of an earlier one
+	incidents map[string]int64 // cause -> violations that are not a consequence of an earlier one
 	losses    []pair           // the first few grants that contradict the servers' promises
 	misses    map[string]int64
-	// on a page without a story, the lock was granted to two, and no release can have freed it in between
+	// some page without a story has a double grant, and no release can have freed the lock in between
 	bare    bool
-	doubled int64 // number of holds whose holder certainly relied on the lock together with an earlier one
+	doubled int64 // number of holds whose holder certainly relied on the lock at the same time as an earlier holder
 }
 
-const keptLosses = 8 // number of witnesses that porcupine checks
+const keptLosses = 8 // number of grants that porcupine checks, too
 
 // examine finds all violations of exclusion. Several checkers use the result.
 func (c *Case) examine() *findings {
@@ -67,7 +67,7 @@ func (c *Case) examine() *findings {
 func checkExclusion(c *Case) Verdict {
 	f := c.examine()
 	v := Verdict{Misses: maps.Clone(f.misses), Doubled: f.doubled}
-	short := int64(0) // holds with contention that are too short for the differences of clocks
+	short := int64(0) // contended holds that are too short to prove anything, given the differences of clocks
 	for i := range c.holds {
 		switch h := &c.holds[i]; {
 		case h.Outcome != history.OK:
@@ -109,7 +109,7 @@ func checkExclusion(c *Case) Verdict {
 	return v
 }
 
-// none says that nothing was found among n, and how far that bounds the rate: 3/n (the rule of three).
+// none says that nothing was found on n occasions, and how far that bounds the rate.
 func none(what string, n int64, of string) string {
 	return fmt.Sprintf("0 %s in %s %s: %s", what, human.Count(n), of, atMost(n))
 }
@@ -155,8 +155,8 @@ func (x *examiner) pairs(holds []int32) {
 		x.doubled++
 		x.collision(p)
 	})
-	// on several sites a hold begins with the last site of a majority and ends with the first, so beginning late does
-	// not mean ending late
+	// On several sites a hold begins with the last site of a majority and ends with the first one. So a hold that begins
+	// late need not end late.
 	coupled := x.c.Sites < 2
 	groups := x.c.groups(holds)
 	for _, g := range groups {
@@ -174,9 +174,9 @@ func (x *examiner) pairs(holds []int32) {
 	}
 }
 
-// late handles a store after the holder's deadline. It is excused if the process was paused for most of the time by
-// which it was late. If servers have lost the counter of fencing tokens, they are to blame. Otherwise a fence accepts
-// the store only if tokens were drawn in another order than the lock was granted.
+// late finds the cause of a store after the holder's deadline. If servers lost the counter of fencing tokens, they are
+// to blame. Otherwise a fence accepts the store only if the order of the tokens is not the order of the grants. The
+// holder is excused if its process was paused for at least half of the time by which the store was late.
 func (x *examiner) late(p pair) finding {
 	h, o := &x.c.holds[p.first], &x.c.holds[p.second]
 	if w := x.c.unfenced(h, o); w != nil {
@@ -189,8 +189,8 @@ func (x *examiner) late(p pair) finding {
 		why: x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2)}
 }
 
-// add counts a violation. If an unplanned event explains it, the lock is not to blame. The witness is the earliest
-// violation that is no consequence.
+// add counts a violation. If an unplanned event explains it, the lock is excused. The witness of a cause is its
+// earliest violation that is no consequence of another one.
 func (x *examiner) add(f finding) {
 	if !x.blame(f.cause, f, unplanned(f.why)) {
 		return
@@ -204,7 +204,7 @@ func (x *examiner) add(f finding) {
 	}
 }
 
-// began is when a violation began. Consequences of others come last.
+// began is the time at which a violation began; Forever for a consequence of another violation.
 func (c *Case) began(f finding) time.Duration {
 	switch {
 	case f.follows:
@@ -226,7 +226,8 @@ func (x *examiner) loss(p pair) {
 	}
 }
 
-// worst returns the worst cause: what excuses one reader does not excuse a writer beside another.
+// worst returns the finding without an excuse, if there is one: an event that excuses a writer's grant beside one
+// reader does not excuse it beside another reader.
 func (x *examiner) worst(p pair) finding {
 	f := x.broken(p)
 	for q := range x.besides(p) {
@@ -240,9 +241,8 @@ func (x *examiner) worst(p pair) finding {
 	return f
 }
 
-// broken finds the cause of a broken promise. If holds share the lock: a release of a hold that was over. Otherwise the
-// slip in the page's story that explains it. If neither exists, servers forgot the first hold, or the lock was granted
-// twice.
+// broken finds the cause of a broken promise, the first of: a release of a hold that was over, if holds share the lock;
+// a slip in the page's story that explains the pair; servers that forgot the first hold; a double grant.
 func (x *examiner) broken(p pair) finding {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	t, chain := x.told, []pair{p}
@@ -269,12 +269,12 @@ func (x *examiner) broken(p pair) finding {
 	}
 	by := j.Return
 	if j.Outcome != history.OK && j.Release >= 0 {
-		by = max(by, x.c.Ops[j.Release].Return) // it may have been granted at any time until then
+		by = max(by, x.c.Ops[j.Release].Return) // the lock may have been granted at any time until this release
 	}
 	if w := x.c.forgot(i, by); w != nil {
 		return finding{cause: history.ServiceLoss, pair: p, op: w.op, why: w}
 	}
-	for q := range x.sweeper.before(p) { // the first hold of p began later if servers kept the one before it
+	for q := range x.sweeper.before(p) { // if servers kept the hold before the pair, the pair's first hold began later
 		if w := x.c.forgot(&x.c.holds[q.first], x.c.holds[q.second].Return); w != nil {
 			return finding{cause: history.ServiceLoss, pair: p, op: w.op, why: w}
 		}
@@ -282,7 +282,7 @@ func (x *examiner) broken(p pair) finding {
 	return finding{cause: history.DoubleGrant, pair: p, op: -1}
 }
 
-// collision finds the cause if two holders relied on the lock at once.
+// collision finds the cause if two holders relied on the lock at the same time.
 func (x *examiner) collision(p pair) {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	s := x.sweeper
@@ -297,16 +297,16 @@ func (x *examiner) collision(p pair) {
 		x.add(x.worst(p))
 		return
 	}
-	// the first lease had ended, so its holder should not have relied on it
+	// the first lease had ended, so its holder should not have relied on the lock
 	if x.c.Claims.Renews && i.Until > over {
 		if f := x.unrenewed(p); f.cause != history.Overrun || i.stored != history.Forever && i.stored > j.Return {
 			x.add(f)
 		} else {
-			x.misses["overrun"]++ // its process was paused, and it was told before it stored
+			x.misses["overrun"]++ // the process was paused, and the holder was told before it stored
 		}
 		return
 	}
-	// the deadline may include the linger time; servers that forgot the lock cut that short
+	// the deadline may include the linger time; servers that forgot the lock made the lease end before
 	lingers := x.c.Bounds.Linger > 0 && i.Until <= plus(over, x.c.Bounds.Round+x.c.Bounds.Linger) &&
 		x.c.forgot(i, j.Return) != nil
 	if i.Until > over && !lingers {
@@ -325,8 +325,8 @@ func (h *hold) proof(c *Case) *history.Op {
 	return c.acquire(h)
 }
 
-// unrenewed handles a lease that ended although the holder relied on it: its process was paused, or its lock failed to
-// renew.
+// unrenewed finds the cause if a lease ended although its holder relied on it: the process was paused, or the lock
+// failed to renew.
 func (x *examiner) unrenewed(p pair) finding {
 	i := &x.c.holds[p.first]
 	if op := x.c.presumed(i); op >= 0 {
@@ -335,11 +335,11 @@ func (x *examiner) unrenewed(p pair) finding {
 	proof, over := i.proof(x.c), x.sweeper.assured(i)
 	since, least := proof.Return, enough(i, proof.Return, over)
 	if over-since < Margin(i.TTL) {
-		since = proof.Call // too little of the lease was left when the answer came
+		since = proof.Call // when the answer came, too little of the lease was left
 	}
 	w := x.c.stopped(i.Process, since, over, least)
-	// If renewals have no answer, or are invisible, the last one may have been late. With the next one the library
-	// learns that the lock is lost, so the lease ended at most a lease before the other grant.
+	// If renewals have no answer, or are invisible, the last one may have been late. By the next one the library learns
+	// that the lock is lost, so the lease ended at most a lease before the other grant.
 	granted := x.c.holds[p.second].Return
 	if from := max(since, minus(granted, 2*i.TTL)); w == nil && x.c.unsettled(i, from, granted) {
 		w = x.c.stopped(i.Process, from, granted, Margin(i.TTL))
@@ -350,7 +350,7 @@ func (x *examiner) unrenewed(p pair) finding {
 	return finding{cause: history.RenewalFailure, pair: p, op: -1, why: x.c.late(i.Process, since, over, over, least)}
 }
 
-// unsettled tells whether an extension without an answer was in progress between two moments: it may have renewed the
+// unsettled reports whether an extension without an answer was in progress between two moments. It may have renewed the
 // hold.
 func (c *Case) unsettled(h *hold, from, to time.Duration) bool {
 	return slices.ContainsFunc(c.extends(h), func(n int32) bool {
@@ -359,8 +359,8 @@ func (c *Case) unsettled(h *hold, from, to time.Duration) bool {
 	})
 }
 
-// presumed finds the extension without an answer on which a holder relied beyond its known deadline; -1 if there is
-// none.
+// presumed returns the extension without an answer that gave the holder its deadline; -1 if an answer gave the
+// deadline.
 func (c *Case) presumed(h *hold) int32 {
 	told, last := c.acquire(h).Until, int32(-1)
 	for _, n := range c.extends(h) {

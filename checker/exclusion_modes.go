@@ -9,8 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// Holds are exclusive, or have some of the lock's permits. Readers have one each, of as many as there are readers; a
-// semaphore has as many as it claims.
+// A hold is exclusive, or has some of the lock's permits. A reader has one permit, and each reader gets one; a
+// semaphore has as many permits as it claims.
 
 // clash tells whether two holds exclude each other: one is exclusive, or there are not enough permits for both.
 func (c *Case) clash(a, b uint16) bool {
@@ -36,8 +36,8 @@ func (c *Case) mode(h *hold) string {
 	return fmt.Sprintf(", %d of %d permits,", h.Permits, c.Claims.Permits)
 }
 
-// semaphore finds the violations among the holds of a key with permits. It does the same as pairs, with sums of
-// permits: first, grants that contradict the servers' promises; then, holders that relied on the lock for too long.
+// semaphore does for a lock with permits what pairs does for others, with sums of permits. It finds grants that
+// contradict the servers' promises, and then holders that relied on the lock for too long.
 func (x *examiner) semaphore(holds []int32) {
 	s, groups := x.sweeper, x.c.groups(holds)
 	for _, g := range groups {
@@ -54,22 +54,22 @@ func (x *examiner) semaphore(holds []int32) {
 	}
 }
 
-// believes is B, shortened at both ends by the possible error of the clock: if such intervals have a moment in common,
-// they overlap whatever the clocks are.
+// believes is the belief of a holder, shortened at both ends by the possible error of its clock. If shortened beliefs
+// have a moment in common, the beliefs overlap whatever the clocks show.
 func (s *sweeper) believes(h *hold) (from, to time.Duration) {
 	from, to = h.believed()
 	return from + s.half(h), minus(to, s.half(h))
 }
 
-// guaranteed is when a hold certainly existed, whenever it began: from its latest possible start to its earliest
-// possible end.
+// guaranteed is the time in which a hold certainly existed: from its latest possible start to its earliest possible
+// end.
 func (s *sweeper) guaranteed(h *hold) (from, to time.Duration) {
 	t := s.slot(h, false)
 	return t.hi, t.end(t.lo)
 }
 
-// crowds calls found for each hold at whose beginning more permits are taken than exist, with the other holders. Holds
-// that have not ended are in a heap: O(n log n).
+// crowds runs the function found for each hold at whose beginning more permits are taken than exist. The argument
+// others has the other holds at that time.
 func (s *sweeper) crowds(holds []int32, span func(*hold) (from, to time.Duration),
 	found func(n int32, others []timed)) {
 	var held heap
@@ -88,8 +88,8 @@ func (s *sweeper) crowds(holds []int32, span func(*hold) (from, to time.Duration
 	})
 }
 
-// overdrawn blames a hold that was granted although too many permits were taken. If the servers forgot a hold, that
-// explains it only if the others leave enough permits.
+// overdrawn blames a hold that was granted although too many permits were taken. Servers that forgot a hold explain the
+// grant only if the remembered holds leave enough permits.
 func (x *examiner) overdrawn(n int32, others []timed) {
 	if x.blamed[n] {
 		return
@@ -109,7 +109,7 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 		kept = others
 	}
 	far := slices.MaxFunc(kept, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
-	if x.told != nil { // there has been one permit too many since an earlier wrong release
+	if x.told != nil { // since an earlier wrong release, there may be one permit too many
 		f.op = x.told.freed(x.c, -history.Forever, x.c.holds[n].Return)
 	}
 	switch {
@@ -123,8 +123,8 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 	x.add(f)
 }
 
-// others lists the holds beside a pair that were relied on when the second hold of the pair was granted: together they
-// have more permits than exist.
+// others lists holds that were relied on when the second hold of a pair was granted, until they and the pair have more
+// permits than exist.
 func (c *Case) others(p pair) (list []int32) {
 	last := &c.holds[p.second]
 	out := c.weight(&c.holds[p.first]) + c.weight(last)
@@ -143,7 +143,7 @@ func (c *Case) others(p pair) (list []int32) {
 	return list
 }
 
-// overbelieved blames, among the holders of too many permits, the one whose lease ended first.
+// overbelieved is called if holders relied on too many permits; it blames the holder whose lease ended first.
 func (x *examiner) overbelieved(n int32, others []timed) {
 	if x.blamed[n] {
 		return
@@ -155,7 +155,7 @@ func (x *examiner) overbelieved(n int32, others []timed) {
 	x.collision(pair{first.hold, n})
 }
 
-// besides iterates over the other readers that a writer collides with.
+// besides iterates over the readers that the writer of a pair collides with, except the reader of the pair.
 func (x *examiner) besides(p pair) func(yield func(pair) bool) {
 	return func(yield func(pair) bool) {
 		c, s, w := x.c, x.sweeper, &x.c.holds[p.second]

@@ -10,8 +10,8 @@ import (
 	"hammerlock/history"
 )
 
-// shared makes some of the holds of a history shared ones, with up to so many permits each. What they stored they read
-// again.
+// shared turns some holds of a history into shared ones, with up to most permits each. Their stores become second
+// loads.
 func shared(h *history.History, draw func(n int) int, most int) *history.History {
 	readers := map[history.ID]bool{}
 	for i := range h.Ops {
@@ -27,7 +27,7 @@ func shared(h *history.History, draw func(n int) int, most int) *history.History
 	return h
 }
 
-// TestReadersAgainstOracle compares the sweeps with the oracles on holds of which some are shared.
+// TestReadersAgainstOracle compares the sweeps with the oracles on histories with shared holds.
 func TestReadersAgainstOracle(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	for range many(120_000) {
@@ -48,9 +48,8 @@ func TestReadersAgainstOracleShrinking(t *testing.T) {
 	})
 }
 
-// fits tries every moment at which each hold may have begun: is there a choice in which there are always enough
-// permits? A hold that begins late does not end late here. Short is whether a hold may have ended before it was
-// answered.
+// fits tries every moment at which each hold may have begun: is there a choice with enough permits at all times? Here a
+// hold that begins late does not end late. The result short says that a hold may have ended before it was answered.
 func fits(permits int, list []told, expires bool) (legal, sound, short bool) {
 	var granted []told
 	var ends []int
@@ -80,7 +79,7 @@ func fits(permits int, list []told, expires bool) (legal, sound, short bool) {
 			}
 			return false
 		}
-		for _, at := range starts { // if ever, there are too many when one begins
+		for _, at := range starts { // the number is largest when a hold begins
 			var now []told
 			for i, t := range granted {
 				if starts[i] <= at && at < max(ends[i], starts[i]) {
@@ -112,7 +111,7 @@ func semaphoreDisagreement(t testing.TB, h *history.History) (wrong string, ille
 	return "", lost
 }
 
-// TestPermitsAgainstOracle compares the sums of permits with a search of every moment and every choice of beginnings.
+// TestPermitsAgainstOracle compares the sums of permits with a search over all moments and all choices of beginnings.
 func TestPermitsAgainstOracle(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
 	illegal, histories := 0, many(120_000)
@@ -133,7 +132,7 @@ func TestPermitsAgainstOracle(t *testing.T) {
 	}
 }
 
-// always tells whether too many believe at once whatever the difference of the clocks of two processes is.
+// always reports whether too many holders believe at the same time for every difference of two processes' clocks.
 func always(permits, slack int, list []told) bool {
 	for shift := -slack; shift <= slack; shift++ {
 		found := false
@@ -153,7 +152,7 @@ func always(permits, slack int, list []told) bool {
 	return true
 }
 
-// TestSharedSlackAgainstOracle: what is called certain of shared holds is so whatever the clocks do.
+// TestSharedSlackAgainstOracle: if the judge calls an overlap of shared holds certain, it is one for all clocks.
 func TestSharedSlackAgainstOracle(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	const slack = 2
@@ -188,7 +187,7 @@ func TestSharedSlackAgainstOracle(t *testing.T) {
 	}
 }
 
-// TestTheEvidenceOfASemaphoreAddsUp: all holders are named whose permits are more than there are, and no others.
+// TestTheEvidenceOfASemaphoreAddsUp: the evidence has just enough holders to exceed the number of permits.
 func TestTheEvidenceOfASemaphoreAddsUp(t *testing.T) {
 	for name, tt := range map[string]struct{ permits, each, named int }{
 		"one permit each": {3, 1, 4},

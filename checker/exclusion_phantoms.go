@@ -25,7 +25,7 @@ func (x *examiner) phantoms() {
 	if len(seen) == 0 {
 		return
 	}
-	asked := map[uint64]bool{} // tokens of tries that were refused
+	asked := map[uint64]bool{} // tokens of refused tries
 	for i := range x.c.Ops {
 		op := &x.c.Ops[i]
 		if op.Kind != history.Acquire || op.Outcome != history.Failed || op.Token == 0 {
@@ -39,7 +39,7 @@ func (x *examiner) phantoms() {
 		switch {
 		case !ok || x.c.Ops[n].Call < op.Return:
 		case op.Reason == history.Quorum:
-			x.misses["minority"]++ // a minority of the sites granted it and could not be reached for the release
+			x.misses["minority"]++ // a minority of the sites granted the lock, and could not be reached for the release
 		case x.c.partial(op) && x.c.forgotten(op.Key, op.Call, x.c.Ops[n].Return) != nil:
 			x.misses["given back around a fault"]++
 		default:
@@ -50,8 +50,9 @@ func (x *examiner) phantoms() {
 	x.strays(seen)
 }
 
-// unownedTokens maps tokens that were seen on the servers and belong to no hold to the last operation that saw them.
-// With several sites only the end of the run counts: during the run a minority's grant may be about to be released.
+// unownedTokens returns the tokens that were seen on the servers and belong to no hold, with the index of the last
+// operation that saw each. With several sites only keys at the end of the run count: before, a minority's grant may be
+// about to be released.
 func (x *examiner) unownedTokens() map[uint64]int32 {
 	seen := map[uint64]int32{}
 	for _, n := range x.c.events {
@@ -70,17 +71,17 @@ func (x *examiner) unownedTokens() map[uint64]int32 {
 	return seen
 }
 
-// knownSights is how many keys must have been seen with the token of a hold to conclude that the lock writes tokens
-// into its key.
+// knownSights is the number of keys that must have been seen with the token of a hold, to conclude that the lock writes
+// tokens into its key.
 const knownSights = 3
 
-// mostStrays is how many unexplained keys are examined: each is compared with all calls, and one is enough.
+// mostStrays is the number of unexplained keys that are examined: each is compared with all calls, and one is enough.
 const mostStrays = 32
 
-// strays finds keys that no call explains: on the only server, a key has the token of no call while no hold is open,
-// and it was made by a try that was refused. A lock that tries again within a call, with another token after a lost
-// answer, leaves such a key for a lease. A lock that grants before it is asked sets keys at any time, so it is not
-// judged. The argument maps unowned tokens to the last operation that saw them.
+// strays finds keys that no call explains. Such a key has a token that no call reported. It was seen on the only server
+// while no hold was open, and was made by a refused try. For example, if a lock tries again within one call, with
+// another token because an answer was lost, the first key stays for a lease. A lock that grants in advance sets keys at
+// any time, so it is not judged.
 func (x *examiner) strays(unowned map[uint64]int32) {
 	c := x.c
 	if len(unowned) == 0 || !c.Claims.Cleans || c.Nodes != 1 || c.Claims.Permits > 0 || c.Claims.Sets ||
@@ -96,15 +97,15 @@ func (x *examiner) strays(unowned map[uint64]int32) {
 		switch try := x.maker(op); {
 		case try < 0:
 		case c.stretched(c.Ops[try].Call, op.Return) != nil:
-			x.misses["a key of no call, and a clock"]++ // a clock was set, so it is unknown when it was made
+			x.misses["a key of no call, and a clock"]++ // a clock was set, so it is unknown when the key was made
 		default:
 			x.add(finding{cause: history.Phantom, pair: pair{try, -1}, op: n})
 		}
 	}
 }
 
-// keepsTokens tells whether the lock's keys have the tokens of holds: no key was seen with a token of another hold than
-// the one that was certainly open.
+// keepsTokens reports whether the lock's keys contain the tokens of holds. It returns false if a key was seen with
+// another token than that of the hold that was certainly open.
 func (x *examiner) keepsTokens() bool {
 	known := 0
 	for _, n := range x.c.events {
@@ -123,10 +124,11 @@ func (x *examiner) keepsTokens() bool {
 	return known >= knownSights
 }
 
-// mostLooks is how many holds are searched for the token that was seen: it is one of the last.
+// mostLooks is the number of latest holds in which a seen token is searched for.
 const mostLooks = 64
 
-// owners tells whether a hold has the token that was seen, and whether only other holds were certainly open then.
+// owners says about a seen token whether a hold has it, and whether only holds with other tokens were certainly open
+// then.
 func (x *examiner) owners(sight *history.Op) (others, own bool) {
 	holds := x.c.holdsOf(sight.Key)
 	at, _ := slices.BinarySearchFunc(holds, sight.Return+1, func(n int32, t time.Duration) int {
@@ -149,19 +151,19 @@ func (x *examiner) held(sight *history.Op) bool {
 		end := history.Forever
 		switch {
 		case h.Outcome != history.OK:
-			// a late command may have had its effect until then
+			// a late command may take effect until then
 			end = h.Return + 2*max(h.TTL+x.c.Bounds.Linger, time.Second)
 		case h.answer != history.Unknown && h.Release >= 0:
 			end = h.releaseReturn
-		case !x.c.Claims.Renews: // it is unknown what happened to it
+		case !x.c.Claims.Renews: // the end of the hold is unknown
 			end = x.sweeper.latest(h)
 		}
 		return h.Call <= sight.Return && (h.Return == history.Forever || end >= sight.Call)
 	})
 }
 
-// maker returns the refused try that must have made a key with that TTL; -1 if it may be of another call that is still
-// open, or if no try was in progress then. If leases may linger, the key may have been made that much earlier.
+// maker returns the refused try that must have made a key, by the key's TTL. If leases may linger, the key may be older
+// by that time. -1 = a call that is still open may have made the key, or no try was in progress.
 func (x *examiner) maker(sight *history.Op) (try int32) {
 	c := x.c
 	try = -1

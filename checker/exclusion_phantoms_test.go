@@ -11,8 +11,8 @@ import (
 	"hammerlock/history"
 )
 
-// strayed is a history of a lock that keeps its tokens: five visits in which the key was seen, and then a try of w02
-// from 1000 ms to 1010, which is refused as busy. It has a lease of 300 ms like all others.
+// strayed is a history of a lock that keeps tokens in its keys. In five visits the key was seen; then a try of w02 from
+// 1000 to 1010 ms is refused as busy. All leases are 300 ms.
 func strayed() *script {
 	s := newScript()
 	s.Claims.Cleans, s.Nodes, s.Sites = true, 1, 1
@@ -25,16 +25,16 @@ func strayed() *script {
 	return s
 }
 
-// sees adds a key that is seen, with its token and the moment at which it will expire.
+// sees adds a sight of a key, with its token and the moment at which it will expire.
 func (s *script) sees(at time.Duration, token uint64, until time.Duration) {
 	op := s.op(history.Sight, -1, at, at)
 	op.Token, op.Until = token, until*ms
 }
 
-// strange is a token of no call.
+// strange is a token that no call has.
 const strange = 77
 
-// keysOfNoCall are histories of strayed with a key of a strange token, and the cause that is found.
+// keysOfNoCall are histories of strayed with a key of a strange token, and the cause that the checker finds.
 var keysOfNoCall = map[string]struct {
 	write func(*script)
 	cause string
@@ -91,7 +91,7 @@ var keysOfNoCall = map[string]struct {
 		s.sees(1050, strange, 1305)
 	}, ""},
 	"a lock that keeps another call's": {func(s *script) {
-		s.sees(130, uint64(s.Ops[0].ID), 400) // of the hold before
+		s.sees(130, uint64(s.Ops[0].ID), 400) // the token of the hold before
 		s.sees(1050, strange, 1305)
 	}, ""},
 	"made by a lease that lingers": {func(s *script) {
@@ -102,8 +102,8 @@ var keysOfNoCall = map[string]struct {
 	"on another page": {func(s *script) { s.Keys = 2; s.sees(1050, strange, 1305); s.last().Key = 1 }, ""},
 }
 
-// TestAKeyOfNoCall: a try that was refused, and yet has made a key with a token that no call knows, is a phantom. What
-// another call can have made, and a lock that keeps something else than tokens, is no reason to accuse.
+// TestAKeyOfNoCall: a refused try that made a key with an unknown token is a phantom. The lock is not accused if
+// another call can have made the key, or if its keys contain something else than tokens.
 func TestAKeyOfNoCall(t *testing.T) {
 	for name, tt := range keysOfNoCall {
 		s := strayed()
@@ -120,8 +120,8 @@ func TestAKeyOfNoCall(t *testing.T) {
 	}
 }
 
-// lingers is a try without an answer whose lease, of 1.2 s, may last for 0.8 s more, and a key of nobody within that
-// time.
+// lingers is a try without an answer and with a lease of 1.2 s, which may last for 0.8 s more. Within that time a key
+// of no hold is seen.
 func lingers(s *script) {
 	s.Bounds.Linger = 800 * ms
 	op := s.busy(3, 600, 900)
@@ -132,7 +132,7 @@ func lingers(s *script) {
 
 var clockSet = history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}
 
-// TestStraysAgainstAllCalls compares with a look at every call for every key that was seen.
+// TestStraysAgainstAllCalls compares with an oracle that looks at every call for every key that was seen.
 func TestStraysAgainstAllCalls(t *testing.T) {
 	p := property{
 		histories: 40_000, draw: drawStrays,
@@ -182,8 +182,8 @@ func TestStraysAgainstAllCalls(t *testing.T) {
 	p.run(t)
 }
 
-// open are the tokens of the holds of the page that are open at a sight: surely, or perhaps. An acquire without an
-// outcome may have its effect late.
+// open returns the tokens of the page's holds that are open at a sight: certainly (surely), or perhaps. An Acquire
+// without an answer may take effect late.
 func open(c *Case, s history.Op, surely bool) (tokens []uint64) {
 	for _, a := range c.Ops {
 		if a.Kind != history.Acquire || a.Outcome == history.Failed || a.Key != s.Key {
@@ -209,7 +209,7 @@ func open(c *Case, s history.Op, surely bool) (tokens []uint64) {
 	return tokens
 }
 
-// drawStrays draws visits and tries of three workers on two pages, and keys that are seen. Some tokens are of no call.
+// drawStrays draws visits and tries of three workers on two pages, and sights of keys. Some tokens belong to no call.
 func drawStrays(r *rand.Rand) *builder {
 	s := newBuilder()
 	s.h.Claims, s.h.Nodes, s.h.Keys = history.Claims{Excludes: true, Expires: true, Cleans: true}, 1, 2

@@ -65,7 +65,7 @@ func tell(c *Case, v *Verdict, f finding) {
 	v.Story = append(v.Story, disturbed(c, i.Call, j.Return)...)
 }
 
-// freeingText says whose release freed a lock that was not its own.
+// freeingText says whose release freed the lock of another worker.
 func freeingText(c *Case, r *ruler, f finding) string {
 	i, j := &c.holds[f.pair.first], &c.holds[f.pair.second]
 	op, victim := &c.Ops[f.op], i
@@ -83,7 +83,6 @@ func freeingText(c *Case, r *ruler, f finding) string {
 	return fmt.Sprintf("the release by %s was %s: %s", who(op.Worker), spanned(op), freed)
 }
 
-// spanned says when a call was made and answered: its effect was in between.
 func spanned(op *history.Op) string {
 	if op.Return == history.Forever {
 		return fmt.Sprintf("called at %s and never answered", clock(op.Call))
@@ -105,7 +104,7 @@ func disturbed(c *Case, from, to time.Duration) (story []string) {
 	return story
 }
 
-// second says what the second holder was told. With blamed, its release is all that is known about its hold.
+// second says what the second holder was told. If its release is to blame, the grant is not proven.
 func second(c *Case, j *hold, blamed bool) string {
 	switch {
 	case j.Outcome == history.OK:
@@ -127,7 +126,7 @@ func (h *hold) use(c *Case) int32 {
 	return h.Uses[1]
 }
 
-// used says what the first holder did while the second held the lock.
+// used says how the first holder used the page while the second one held the lock.
 func used(op *history.Op, i, j *hold) string {
 	did := "stored"
 	if op.Kind == history.Load {
@@ -179,7 +178,7 @@ func granted(c *Case, h *hold) string {
 	return s
 }
 
-// promise says until when the first hold excluded all others.
+// promise gives the time until which the first hold excluded all others.
 func promise(r *ruler, h *hold) string {
 	over := r.assured(h)
 	s := "it never expires"
@@ -214,8 +213,8 @@ func lastProof(c *Case, h *hold, by time.Duration) int32 {
 	return last
 }
 
-// consequence says why two holds are a violation, and who is to blame. It returns a remedy if the cause's usual one
-// does not fit; an empty one if the history does not show what is wrong.
+// consequence says why two holds are a violation, and who is to blame. If known is true, remedy takes the place of the
+// cause's usual remedy; it is empty if the history does not show what is wrong.
 func consequence(c *Case, r *ruler, f finding) (story []string, remedy string, known bool) {
 	if f.cause != history.DoubleGrant {
 		return whyOf(c, r, f), "", false
@@ -229,7 +228,7 @@ func whyOf(c *Case, r *ruler, f finding) []string {
 	i, j := &c.holds[f.pair.first], &c.holds[f.pair.second]
 	extended := f.cause == history.SilentReacquire || f.cause == history.FalseExtension
 	if extended && c.Ops[f.op].Worker == j.Worker && i.Worker != j.Worker {
-		i, j = j, i // the second one's extension is to blame
+		i, j = j, i // the second holder's extension is to blame
 	}
 	switch f.cause {
 	case history.ServiceLoss:
@@ -329,7 +328,7 @@ func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy s
 		"cause not shown: two grants at once, no expiry, no release and no fault in between"), notShown
 }
 
-// unseenKeys is how many searches on the servers found no key of the lock; 0 if one did, or if there was no search.
+// unseenKeys is the number of searches on the servers that found no key of the lock; 0 if one of them found a key.
 func (c *Case) unseenKeys() int64 {
 	if c.Measured == nil {
 		return 0
@@ -337,7 +336,7 @@ func (c *Case) unseenKeys() int64 {
 	return c.Measured.Unseen
 }
 
-// unansweredTry is the last try of another worker without an answer that ended while i held the lock and before j was
+// unansweredTry is the last try by a third worker that had no answer, and ended while i held the lock and before j was
 // granted it; nil if there is none.
 func (c *Case) unansweredTry(i, j *hold) (last *history.Op) {
 	for n := range c.Ops {
@@ -350,8 +349,8 @@ func (c *Case) unansweredTry(i, j *hold) (last *history.Op) {
 	return last
 }
 
-// mistaken says that calls of a hold's process had no answer when it was granted: a late answer may be taken for that
-// of another call.
+// mistaken warns about calls of a hold's process that had no answer when the hold was granted: a late answer may be
+// taken for the answer to another call.
 func (c *Case) mistaken(h *hold) []string {
 	n := 0
 	for i := range c.Ops {

@@ -10,8 +10,8 @@ import (
 	"hammerlock/internal/glossary"
 )
 
-// TestAStoryIsInTheOrderOfEffects: a release that was called before the grant that it freed is told with its answer,
-// after that grant.
+// TestAStoryIsInTheOrderOfEffects: a release that was called before the grant that it freed, and answered after it,
+// comes after that grant.
 func TestAStoryIsInTheOrderOfEffects(t *testing.T) {
 	s := newScript()
 	late := s.acquire(3, 0, 1, 100)
@@ -29,8 +29,8 @@ func TestAStoryIsInTheOrderOfEffects(t *testing.T) {
 	}
 }
 
-// TestWhatToDoFollowsTheStory: a double grant whose story shows another thing than an acquire that is not atomic has
-// another remedy, and one that shows nothing has none.
+// TestWhatToDoFollowsTheStory: the usual remedy of a double grant is an atomic acquire. If the story shows another
+// reason, the remedy differs; if it shows none, there is no remedy.
 func TestWhatToDoFollowsTheStory(t *testing.T) {
 	twoProcesses := func(unseen int64) func(s *script) {
 		return func(s *script) {
@@ -78,7 +78,7 @@ func TestWhatToDoFollowsTheStory(t *testing.T) {
 	}
 }
 
-// TestAWaiterThatAskedInVainIsNotToldToAsk: the key that a release has left is named.
+// TestAWaiterThatAskedInVainIsNotToldToAsk: the remedy names the key that a release has left.
 func TestAWaiterThatAskedInVainIsNotToldToAsk(t *testing.T) {
 	for left, remedy := range map[bool]string{true: removeTheKey, false: ""} {
 		s := newBuilder()

@@ -8,28 +8,28 @@ import (
 	"hammerlock/history"
 )
 
-// pair is a hold with an earlier one that it collides with.
+// pair has two holds that collide; first is the earlier one.
 type pair struct{ first, second int32 }
 
 // sweeper finds the pairs of holds of a key that collide. Its arrays are reused from key to key.
 type sweeper struct {
 	ruler
-	order []stamp // holds by the start of what is compared
-	queue heap    // holds that a later call may still precede
-	// late maps, for losses, a hold that must have begun and ended late to the hold because of which.
+	order []stamp // holds, sorted by the start of what is compared
+	queue heap    // holds that wait for their turn: a later call may still come before them
+	// late is filled by losses: it maps a hold that must have begun and ended late to the hold that delayed it.
 	late  map[int32]int32
-	until []time.Duration // by position in order: how far the holders' reliance reaches up to there
+	until []time.Duration // until[i] is the latest end of the beliefs of order[0] to order[i]
 }
 
-// timed is a hold with the interval that is compared, and its start.
+// timed is a hold with the interval that is compared; at is the start of the interval.
 type timed struct {
 	at   time.Duration
 	hold int32
 	slot slot
 }
 
-// inOrder visits holds by the start of the interval that measure returns. Holds are sorted by their calls, and nothing
-// begins before its call, so only few must be kept at a time.
+// inOrder visits holds in the order in which their intervals start; the function measure returns these. Holds are
+// sorted by their calls, and no interval starts before the call, so the queue stays short.
 func (s *sweeper) inOrder(holds []int32, measure func(h *hold) (t timed, keep bool), visit func(t *timed)) {
 	s.queue = s.queue[:0]
 	early := time.Duration(0)
@@ -95,16 +95,16 @@ func (p *heap) pop() {
 
 func newSweeper(c *Case) *sweeper { return &sweeper{ruler: ruler{c: c}} }
 
-// reach is a hold whose interval ends later than all before.
+// reach is a hold whose interval ends later than all intervals before.
 type reach struct {
 	hold     int32
 	process  int16
 	from, to time.Duration
 }
 
-// beliefs calls found for each hold whose holder relied on the lock while an earlier one still did, with the one that
-// did so longest, and whether that is certain in spite of clock differences. It sorts once and sweeps once: O(n log n)
-// for few processes, exact within a process.
+// beliefs runs the function found for each hold whose holder relied on the lock while an earlier holder still did. The
+// first hold of the pair is the earlier one; of several, that with the longest belief. The argument certain says that
+// they overlap in spite of clock differences. The result is exact within a process.
 func (s *sweeper) beliefs(holds []int32, found func(p pair, certain bool)) {
 	far := newFronts(&s.c.Bounds.Agreement)
 	s.inOrder(holds, func(h *hold) (timed, bool) {
@@ -120,7 +120,7 @@ func (s *sweeper) beliefs(holds []int32, found func(p pair, certain bool)) {
 	})
 }
 
-// fronts are the exclusive holds of a key that reach furthest, and the shared ones, which do not exclude each other.
+// fronts are the holds of a key that reach furthest: exclusive holds, and shared ones, which do not exclude each other.
 type fronts [2]frontier
 
 func newFronts(clocks *history.Agreement) fronts { return fronts{{clocks: clocks}, {clocks: clocks}} }
@@ -132,7 +132,7 @@ func (f *fronts) of(shared bool) *frontier {
 	return &f[0]
 }
 
-// collide finds one of the furthest reaching holds that overlaps the new one and excludes it.
+// collide returns one of the furthest reaching holds that overlaps the new hold and excludes it; -1 if there is none.
 func (f *fronts) collide(now reach, shared bool) (first int32, certain bool) {
 	first, certain = f[0].collide(now)
 	if shared || certain || len(f[1].reach) == 0 {
@@ -144,14 +144,14 @@ func (f *fronts) collide(now reach, shared bool) (first int32, certain bool) {
 	return first, certain
 }
 
-// frontier has the holds that reach furthest so far, one of each process, in the order in which they begin.
+// frontier has, for each process, the hold that reaches furthest so far.
 type frontier struct {
 	reach  []reach
 	clocks *history.Agreement
 }
 
-// add adds a hold, perhaps in place of one that has ended, and returns its index; -1 if one of the same process reaches
-// further.
+// add adds a hold, perhaps in place of a hold that has ended, and returns its index; -1 if a hold of the same process
+// reaches further.
 func (z *frontier) add(now reach) (place int) {
 	place = len(z.reach)
 	for i := range z.reach {
@@ -169,8 +169,8 @@ func (z *frontier) add(now reach) (place int) {
 	return place
 }
 
-// collide finds, among the holds that overlap the new one, the one that reaches furthest, preferably one that overlaps
-// for certain. Times of different processes may differ by the clocks' differences in either direction.
+// collide returns, of the holds that overlap the new hold, the one that reaches furthest; -1 if there is none. Holds
+// that overlap for certain, whatever the differences of clocks, come first.
 func (z *frontier) collide(now reach) (first int32, certain bool) {
 	to := time.Duration(0)
 	first = -1
@@ -188,13 +188,13 @@ func (z *frontier) collide(now reach) (first int32, certain bool) {
 	return first, certain
 }
 
-// losses calls found for each hold whose grant contradicts the servers' promises to earlier holds: algorithm L in
-// METHOD.md. Holds whose lease may have ended before their answer arrived promise nothing and are left out, so that the
-// order of the others is determined: O(n log n), and exact if there are none of these.
+// losses runs the function found for each hold whose grant contradicts the servers' promises to earlier holds: see
+// Promise in METHOD.md. It leaves out holds whose lease may have ended before their answer arrived, because their place
+// in the order is unknown. The result is exact if there are none of these.
 func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
 	s.late = map[int32]int32{}
 	now, last := -history.Forever, int32(-1)    // end of the last exclusive hold
-	read, reader := -history.Forever, int32(-1) // latest end of the shared holds since
+	read, reader := -history.Forever, int32(-1) // latest end of the shared holds since then
 	s.inOrder(holds, func(h *hold) (timed, bool) {
 		t := s.slot(h, coupled)
 		return timed{at: t.hi, slot: t}, h.Outcome == history.OK && t.end(t.lo) > t.hi
@@ -207,7 +207,7 @@ func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
 		}
 		if x > t.hi {
 			found(pair{by, o.hold})
-			x = t.lo // continue as if only the newer hold existed, so that one loss counts once
+			x = t.lo // continue as if only the newer hold existed, so that a loss counts once
 		}
 		end := t.end(x)
 		if end > t.end(t.lo) {
@@ -223,8 +223,8 @@ func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
 	s.late = nil
 }
 
-// before iterates over pairs that amount to the same as one that losses found: its first hold had to begin, and end,
-// late because of the hold before it, and so on.
+// before iterates over earlier pairs with the same reason as a pair that losses found: the pair's first hold had to
+// begin and end late because of the hold before it, which may have been late because of a third one, and so on.
 func (s *sweeper) before(p pair) func(yield func(pair) bool) {
 	return func(yield func(pair) bool) {
 		for last := p.first; ; {
@@ -237,14 +237,14 @@ func (s *sweeper) before(p pair) func(yield func(pair) bool) {
 	}
 }
 
-// moment is a period in which a hold certainly existed at some instant.
+// moment is a period that contains an instant at which a hold certainly existed.
 type moment struct {
 	from, to time.Duration
 	hold     int32
 }
 
-// moments lists those of holds that losses leaves out: of an Acquire without an answer, if a release of it succeeded;
-// if the lease may have ended before the answer, the time of the Acquire.
+// moments lists the moments of holds that losses leaves out. If the Acquire has no answer, the moment is a release that
+// succeeded. If the lease may have ended before the answer, the moment is the time of the Acquire.
 func (s *sweeper) moments(holds []int32, coupled bool) (list []moment) {
 	for _, n := range holds {
 		h := &s.c.holds[n]
@@ -271,8 +271,9 @@ func (s *sweeper) proof(h *hold) *history.Op {
 	return nil
 }
 
-// proven calls found for each hold that losses leaves out and that certainly existed while the servers had promised the
-// lock to another. An Acquire without an answer that is not proved may have done nothing, so it is ignored.
+// proven runs the function found for each hold that losses leaves out, if the hold certainly existed while the servers
+// had promised the lock to another. An Acquire without an answer and without a proof may have done nothing, so it is
+// ignored.
 func (s *sweeper) proven(holds []int32, coupled bool, found func(p pair)) {
 	points := s.moments(holds, coupled)
 	if len(points) == 0 {
@@ -286,7 +287,7 @@ func (s *sweeper) proven(holds []int32, coupled bool, found func(p pair)) {
 		}
 	}
 	slices.SortFunc(s.order, stamp.compare)
-	// of exclusive holds, and of shared ones
+	// index 0: exclusive holds; index 1: shared holds
 	at, best, end := 0, [2]int32{-1, -1}, [2]time.Duration{-history.Forever, -history.Forever}
 	for _, p := range points {
 		for ; at < len(s.order) && s.order[at].at < p.from; at++ {
@@ -305,8 +306,8 @@ func (s *sweeper) proven(holds []int32, coupled bool, found func(p pair)) {
 	}
 }
 
-// overruns calls found for each hold whose holder stored after its deadline, with a hold that was granted in between
-// and had not ended; -1 if there is none.
+// overruns runs the function found for each hold whose holder stored after its deadline. The second hold of the pair
+// was granted in between and had not ended; -1 if there is none.
 func (s *sweeper) overruns(holds []int32, found func(p pair)) {
 	if !slices.ContainsFunc(holds, func(n int32) bool { return s.c.holds[n].late() }) {
 		return
@@ -333,8 +334,8 @@ func (s *sweeper) overruns(holds []int32, found func(p pair)) {
 	}
 }
 
-// given is until when a hold belonged to its holder, as far as it knew. Neither a crash nor a release that may be an
-// inner one ends that.
+// given is the time until which a hold belonged to its holder, as far as the holder knew. A crash does not end that,
+// and neither does a release that may be an inner one.
 func (h *hold) given() time.Duration {
 	if h.doubtful {
 		return min(h.Until, h.Lost)
@@ -342,12 +343,12 @@ func (h *hold) given() time.Duration {
 	return min(h.Until, h.Lost, h.back())
 }
 
-// late tells whether a holder stored although it knew, or could have known, that it did not hold the lock any more.
+// late reports whether a holder stored although it knew, or could have known, that it no longer held the lock.
 func (h *hold) late() bool {
 	return h.Outcome == history.OK && h.stored != history.Forever && h.stored > h.given()
 }
 
-// read is when the first load of a hold returned.
+// read is the return of a hold's first load; Forever if there is none.
 func (c *Case) read(h *hold) time.Duration {
 	if h.Uses[0] < 0 || c.Ops[h.Uses[0]].Outcome != history.OK {
 		return history.Forever
@@ -355,8 +356,8 @@ func (c *Case) read(h *hold) time.Duration {
 	return c.Ops[h.Uses[0]].Return
 }
 
-// meets finds a hold that was granted after another's deadline and before its store. Fencing orders uses by their
-// tokens: a store that it accepts comes before the later holder's load, unless that had returned.
+// meets returns a hold that was granted after the deadline of hold n and before its store; -1 if there is none. With
+// fencing, a store that the counter accepts comes before the load of a later holder, unless that load had returned.
 func (s *sweeper) meets(n int32, h *hold) int32 {
 	end, store := h.given(), h.stored
 	begin := end
@@ -364,7 +365,7 @@ func (s *sweeper) meets(n int32, h *hold) int32 {
 		begin = max(begin, s.c.Ops[h.Uses[0]].Call)
 	}
 	at, _ := slices.BinarySearchFunc(s.order, end, func(o stamp, t time.Duration) int { return cmp.Compare(o.at, t) })
-	reach, _ := slices.BinarySearch(s.until, begin) // those before had ended
+	reach, _ := slices.BinarySearch(s.until, begin) // holds before that had ended
 	for at = max(at, reach); at < len(s.order) && s.order[at].at < store; at++ {
 		o := &s.c.holds[s.order[at].index]
 		from, to := o.believed()
@@ -377,15 +378,14 @@ func (s *sweeper) meets(n int32, h *hold) int32 {
 	return -1
 }
 
-// ordered tells whether fencing orders a hold's use of a page before a later hold's, however late it is: the counter
-// rejects the earlier token from the later one's load on, tokens grow from grant to grant, and no server has lost their
-// counter.
+// ordered reports whether fencing orders all uses by hold o before those by hold h: the counter rejects the token of o
+// from the load of h on, tokens grow from grant to grant, and no server has lost the counter of tokens.
 func (s *sweeper) ordered(o, h *hold) bool {
 	fence, later := s.c.acquire(o).Fence, s.c.acquire(h).Fence
 	return s.c.Fenced && fence > 0 && later > fence && h.Uses[0] >= 0 && !s.regressed(h, o) && s.c.unfenced(h, o) == nil
 }
 
-// regressed tells whether a hold has a greater token than another one, although that one must have been granted later.
+// regressed reports whether hold h has a greater token than hold o, although o must have been granted later.
 func (s *sweeper) regressed(h, o *hold) bool {
 	held := min(s.assured(o), o.releaseCall)
 	fence := s.c.acquire(o).Fence

@@ -15,13 +15,13 @@ import (
 type Extent struct {
 	Lease time.Duration `json:"longest_lease_ns"` // longest lease that was requested; 0 = none
 	Hold  time.Duration `json:"longest_hold_ns"`  // longest hold, until it was released or no longer relied on
-	// most renewals of one hold: extensions, or whole leases that it outlasted
+	// most renewals of one hold: extensions, or leases that the hold outlasted
 	Renewals  int           `json:"most_renewals"`
 	Wait      time.Duration `json:"longest_wait_ns"` // longest wait, whether the lock was granted or not
 	Workers   int           `json:"workers"`
 	Processes int           `json:"processes"`
 	Keys      int           `json:"keys"`
-	Errors    []string      `json:"errors"` // reasons of errors in which lock calls ended, by history.Reason
+	Errors    []string      `json:"errors"` // reasons with which calls of the lock ended in errors
 	Faults    []string      `json:"faults"` // faults that coincided with a holder or waiter
 	Claims    []string      `json:"claims"` // claims of the lock
 	// the lock's program did not read the wall clock that was set for it
@@ -32,7 +32,7 @@ type Extent struct {
 var errorReasons = []history.Reason{history.Unreachable, history.Refused, history.Timeout, history.Dropped,
 	history.Other}
 
-// extent computes what the history tested. The argument says which faults coincided with a holder or waiter.
+// extent computes what the history tested. The argument met says which faults coincided with a holder or waiter.
 func (c *Case) extent(met []bool) *Extent {
 	t := &Extent{Lease: c.ttl, Workers: c.workers, Keys: c.keys, Errors: []string{}, Faults: []string{},
 		Claims: []string{}}

@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestTheExtentIsTheMaximaOfARun, not its sums: renewals of the hold that had most, the longest wait, which no grant
-// need have ended, and the errors of the lock's calls alone.
+// TestTheExtentIsTheMaximaOfARun: it has no sums, but the most renewals of one hold, the longest wait, also without a
+// grant, and errors of lock calls only.
 func TestTheExtentIsTheMaximaOfARun(t *testing.T) {
 	s := newBuilder()
 	s.h.Header = history.Header{Claims: history.Claims{Excludes: true, Expires: true, Owned: true},
@@ -42,7 +42,7 @@ func TestTheExtentIsTheMaximaOfARun(t *testing.T) {
 	}
 }
 
-// TestARenewingLockHasOutlastedItsLeases: what its library does beside the calls is no operation.
+// TestARenewingLockHasOutlastedItsLeases: renewals that a library makes beside the calls are no operations.
 func TestARenewingLockHasOutlastedItsLeases(t *testing.T) {
 	s := newBuilder()
 	s.h.Claims = history.Claims{Excludes: true, Expires: true, Renews: true}

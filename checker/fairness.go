@@ -19,17 +19,17 @@ var fairness = Checker{
 
 type bypasses struct {
 	*Case
-	pages   [][]period // by key
-	granted [][]bool   // the same
+	pages   [][]period // for each key, start and stop of its waits
+	granted [][]bool   // for each key, whether these waits ended in a grant
 	waits   []wait     // waits for a lock that claims an order, in the order of their stops
-	overs   []int64    // by number of earlier waiters: number of grants that bypassed as many
-	grants  []int64    // by worker
+	overs   []int64    // overs[n] is the number of grants that bypassed n earlier waiters
+	grants  []int64    // number of grants to each worker
 	longest *wait
 
 	compared       int64 // grants to waits that certainly began after another wait was queued
 	wrong, excused int64
 	evidence       [2]*wait      // the wait that was bypassed, and the later one
-	since          time.Duration // the refusal by which the first one was put into the queue
+	since          time.Duration // return of the refusal that put the bypassed waiter into the queue
 }
 
 func judgeFairness(c *Case) Verdict {
@@ -37,7 +37,7 @@ func judgeFairness(c *Case) Verdict {
 	return v
 }
 
-// weighFairness also returns how many grants bypassed how many earlier waiters.
+// weighFairness returns the verdict. The list has, at index n, the number of grants that bypassed n earlier waiters.
 func weighFairness(c *Case) (Verdict, []int64) {
 	b := c.bypasses()
 	if b.longest == nil {
@@ -83,8 +83,8 @@ func (c *Case) bypasses() *bypasses {
 	return b
 }
 
-// bypassed counts, for each grant, the waits for its page that had begun earlier and went on, with a Fenwick tree over
-// the waits by their start (Fenwick, A New Data Structure for Cumulative Frequency Tables, 1994).
+// bypassed counts, for each grant, the waits for its page that began earlier and went on. It keeps the waits in a
+// Fenwick tree, sorted by start (Fenwick, A New Data Structure for Cumulative Frequency Tables, 1994).
 func (b *bypasses) bypassed() {
 	most := 0
 	for _, page := range b.pages {
@@ -102,7 +102,7 @@ func (b *bypasses) bypassed() {
 		byStop, byStart, tree = byStop[:len(page)], byStart[:len(page)], tree[:len(page)+1]
 		for i := range page {
 			byStop[i], byStart[i] = int32(i), int32(i)
-			tree[i+1] = int32((i + 1) & -(i + 1)) // all wait
+			tree[i+1] = int32((i + 1) & -(i + 1)) // at first, all waits are open
 		}
 		slices.SortFunc(byStop, func(i, j int32) int {
 			return cmp.Or(cmp.Compare(page[i].to, page[j].to), cmp.Compare(i, j))
@@ -126,7 +126,7 @@ func (b *bypasses) bypassed() {
 	}
 }
 
-// order finds inversions since the last disturbance, which nothing excuses, and then all others.
+// order finds inversions since the last disturbance, which have no excuse, and then all other inversions.
 func (b *bypasses) order() {
 	found, seen := history.Make[bool](&b.scratch, len(b.waits)), history.Make[bool](&b.scratch, len(b.waits))
 	b.inverted(func(w *wait) time.Duration { return w.again }, found, seen)
@@ -135,8 +135,8 @@ func (b *bypasses) order() {
 	}
 }
 
-// inverted finds inversions among all waits, allowing for clock differences between processes, and then those of each
-// process alone.
+// inverted finds inversions among all waits, with slack for the clocks of different processes, and then among the waits
+// of each process alone.
 func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool) {
 	all := history.Make[int32](&b.scratch, len(b.waits))
 	of := make([][]int32, b.processes)
@@ -154,15 +154,16 @@ func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool)
 	}
 }
 
-// inversions finds grants to waits that began after another wait was queued, if that one tried again after the grant. A
-// reader bypasses another reader only if that was refused once more, because a server may admit both at once. Waits are
-// taken by their first call. Among those queued before, it is enough to look at the one with the latest last try.
+// inversions finds grants to waits that began after another wait was queued, if the queued waiter tried again after the
+// grant. A reader bypasses another reader only if that reader was refused again, because a server may admit both
+// together. Waits are visited in the order of their first calls. Of the waits that were queued before, only the one
+// with the latest last try matters.
 func (b *bypasses) inversions(waits []int32, slack time.Duration, since func(*wait) time.Duration, found, seen []bool) {
 	byCall, byQueue := clone(&b.scratch, waits), clone(&b.scratch, waits)
 	before := func(a, b time.Duration) bool { return a != history.Forever && a < b-slack }
 	slices.SortFunc(byCall, func(i, j int32) int { return cmp.Compare(b.waits[i].stood, b.waits[j].stood) })
 	slices.SortFunc(byQueue, func(i, j int32) int { return cmp.Compare(since(&b.waits[i]), since(&b.waits[j])) })
-	last := [2][]latest{make([]latest, b.keys), make([]latest, b.keys)} // for exclusive waits, and for shared ones
+	last := [2][]latest{make([]latest, b.keys), make([]latest, b.keys)} // [0]: for exclusive waits; [1]: for shared ones
 	next := 0
 	for _, j := range byCall {
 		w := &b.waits[j]
@@ -191,7 +192,7 @@ func (b *bypasses) inversions(waits []int32, slack time.Duration, since func(*wa
 	}
 }
 
-// latest is the wait (index plus one) whose last try was called latest.
+// latest keeps the wait with the latest last try: its index plus one (0 = none), and the call of that try.
 type latest struct {
 	wait  int32
 	asked time.Duration
@@ -214,7 +215,7 @@ func (b *bypasses) invert(earlier, later *wait, since time.Duration) {
 }
 
 func (b *bypasses) verdict() Verdict {
-	// the largest number bypassed by a grant, and the 99th percentile
+	// worst is the largest number of waiters that a grant bypassed, and usual is the 99th percentile
 	granted, worst, usual := int64(0), len(b.overs)-1, 0
 	for _, times := range b.overs {
 		granted += times
@@ -249,7 +250,8 @@ func (b *bypasses) verdict() Verdict {
 	return v
 }
 
-// jain is Jain's index of the workers' grants (Jain, Chiu, Hawe 1984): 1 if all have the same, 1/n if one has all.
+// jain is Jain's index of the workers' grants (Jain, Chiu, Hawe 1984): 1 if all workers have the same number, 1/n if
+// one worker has all grants.
 func (b *bypasses) jain() float64 {
 	var sum, squares float64
 	for _, n := range b.grants {

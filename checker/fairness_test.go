@@ -100,7 +100,7 @@ func overtaken(s *builder) {
 	s.done(1, 0, 30)
 }
 
-// comesBack is a waiter whose process is stopped, who asks again, and is passed over by one who comes later.
+// comesBack has a waiter whose process is stopped. It asks again, and a later waiter passes it over.
 func comesBack(s *builder, later int) {
 	s.h.Claims.Expires = true
 	refused := history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: 1, TTL: dur(24)}
@@ -116,7 +116,8 @@ func comesBack(s *builder, later int) {
 	s.done(1, 0, dur(70))
 }
 
-// slow is a waiter that is passed over between two tries, which lie 20 ms apart, with leases of little more.
+// slow has a waiter that is passed over between two tries, which are 20 ms apart, with leases a little longer than
+// that.
 func slow(s *builder, later time.Duration) {
 	s.h.Claims.Expires = true
 	first := history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: 1, Call: 0,
@@ -165,7 +166,7 @@ func drawWaits(r *rand.Rand) *builder {
 	return s
 }
 
-// tries are a visit's acquires, as an oracle reads them.
+// tries are the Acquires of a visit, as the oracle reads them.
 type tries struct {
 	ops     []*history.Op
 	stop    time.Duration
@@ -193,15 +194,15 @@ func readTries(c *Case) (all []tries) {
 	return all
 }
 
-// queued is when the last unbroken row of refusals of a visit began; Forever if it has none. A disturbance breaks it,
-// too.
+// queued is the beginning of a visit's last unbroken series of refusals; Forever if there is none. Disturbances break
+// it.
 func (v *tries) queued(c *Case) time.Duration {
 	at := history.Forever
 	for i, op := range v.ops {
 		if i > 0 && op.Return-v.ops[i-1].Call > (&ruler{c: c}).least(op.TTL) {
 			at = history.Forever
 		}
-		part := i+1 < len(v.ops) && v.ops[i+1].Call <= op.Return+1 // of one call
+		part := i+1 < len(v.ops) && v.ops[i+1].Call <= op.Return+1 // the next try is part of the same call
 		known := op.Return
 		if op.Outcome == history.OK {
 			known = op.Call
@@ -220,8 +221,8 @@ func (v *tries) queued(c *Case) time.Duration {
 	return at
 }
 
-// stood is when the first try was called that may have stood in the queue for a visit: one without an answer may land
-// at any time.
+// stood is the call of the first try that may have a place in the queue for a visit: a try without an answer may take
+// effect at any time.
 func (v *tries) stood(c *Case) time.Duration {
 	first := v.ops[0].Call
 	for i := range c.Ops {
@@ -234,7 +235,7 @@ func (v *tries) stood(c *Case) time.Duration {
 	return first
 }
 
-// everyPairOfVisits counts, by the definitions, who was passed over and who was inverted.
+// everyPairOfVisits counts, by the definitions, the waiters that were passed over and the inversions.
 func everyPairOfVisits(c *Case) string {
 	visits := readTries(c)
 	inverted, most, sum := 0, 0, 0
@@ -268,7 +269,7 @@ func everyPairOfVisits(c *Case) string {
 	return fmt.Sprintf("%v %d %d %d", inverted > 0, inverted, most, sum)
 }
 
-// drawDisturbed does so while processes are stopped.
+// drawDisturbed draws waits while processes are stopped.
 func drawDisturbed(r *rand.Rand) *builder {
 	s := drawWaits(r)
 	for n := range int64(1 + r.IntN(2)) {
@@ -282,7 +283,7 @@ func drawDisturbed(r *rand.Rand) *builder {
 	return s
 }
 
-// TestWhoComesBackAgainstEveryPairOfVisits compares what no disturbance excuses.
+// TestWhoComesBackAgainstEveryPairOfVisits compares the inversions that no disturbance excuses.
 func TestWhoComesBackAgainstEveryPairOfVisits(t *testing.T) {
 	p := property{
 		histories: 120_000, draw: drawDisturbed,
@@ -325,12 +326,12 @@ func TestFairnessAgainstEveryPairOfVisits(t *testing.T) {
 	p.run(t)
 }
 
-// TestReadersAreLetInTogether: a reader that asks later, and is granted first, passes over another one only if that is
-// refused once more. A writer is passed over at once.
+// TestReadersAreLetInTogether: a reader that asks later and is granted first passes over another reader only if that
+// reader is refused again. It passes over a writer in any case.
 func TestReadersAreLetInTogether(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		writer, again bool // the first waiter is one; it is refused once more
+		writer, again bool // the first waiter is a writer; it is refused again
 		want          Status
 	}{
 		"let in together":     {false, false, Pass},

@@ -53,8 +53,8 @@ func isGrant(op *history.Op) bool {
 	return op.Kind == history.Acquire && op.Outcome == history.OK && op.Key >= 0 && op.Outermost()
 }
 
-// repeats finds tokens that were given twice, and counts rejected loads. It sorts only if tokens are not ascending in
-// the order of the grants' returns.
+// repeats finds tokens that were given twice, and counts rejected loads. It sorts grants only for pages whose tokens
+// did not grow in the order of the grants' returns.
 func (g *fences) repeats() {
 	grown := make([]int64, g.keys)
 	suspect := make([]bool, g.keys)
@@ -62,7 +62,7 @@ func (g *fences) repeats() {
 	for i := range g.Ops {
 		op := &g.Ops[i]
 		if op.Kind == history.Load && op.Outcome == history.Failed && op.Reason == history.Fenced {
-			g.refused++ // a counter that checks tokens at loads rejects a stale holder's load already
+			g.refused++ // some counters check tokens at loads, too
 		}
 		if !isGrant(op) {
 			continue
@@ -115,8 +115,8 @@ func (g *fences) order() {
 	})
 }
 
-// resource finds stores that the counter accepted although their token is smaller than that of the store which they
-// replaced, or of one that had returned before their call. Rejecting a store is correct.
+// resource finds stores that the counter accepted although an older store had a greater token: the store that they
+// replaced, or a store that had returned before their call. Rejecting a store is correct.
 func (g *fences) resource() {
 	store := func(op *history.Op) bool { return op.Kind == history.Store && op.Key >= 0 && op.Fence != 0 }
 	g.inRealTime(store, g.fence, func(i, older int32) {

@@ -12,8 +12,7 @@ func JudgeFile(path string) ([]Verdict, error) {
 	return judge(h)
 }
 
-// JudgeHistory judges operations that were recorded by another program. An error describes the first thing in it that
-// is impossible.
+// JudgeHistory judges operations that were recorded by another program. An error describes the first impossible one.
 func JudgeHistory(h *history.History) ([]Verdict, error) {
 	if err := h.Validate(); err != nil {
 		return nil, err
@@ -21,7 +20,6 @@ func JudgeHistory(h *history.History) ([]Verdict, error) {
 	return judge(h)
 }
 
-// judge judges a valid history.
 func judge(h *history.History) ([]Verdict, error) {
 	c, err := Prepare(h)
 	if err != nil {

@@ -26,10 +26,10 @@ type leases struct {
 
 	extends bool // the history has extensions
 
-	// answers with a deadline after call + T1, which a delay before the request was sent would explain
+	// answers with a deadline after call + T1, which a delay before sending would explain
 	late      []period
-	firstLate [2]int32      // the first of them: hold and operation
-	quick     time.Duration // the fastest of them
+	firstLate [2]int32      // the first of these answers: hold and operation
+	quick     time.Duration // latency of the fastest of these answers
 }
 
 // leaseCauses are the causes, the worst first.
@@ -73,14 +73,13 @@ func checkLeaseValidity(c *Case) Verdict {
 	return v
 }
 
-// fail blames a lease.
 func (l *leases) fail(cause, story string, evidence ...history.Op) {
 	l.blame(cause, testimony{evidence, []string{story}}, nil)
 }
 
-// claims compares each deadline with the guaranteed end of the lease. A library may count from a moment between the
-// recorded call and the sending of the request. A deviation which that explains is only counted here, and judged by
-// habit. It returns the number of leases: each successful extension is one more.
+// claims compares each deadline of a hold with the guaranteed end of the lease. A library may count from a moment
+// between the recorded call and the sending of the request. Such deadlines are collected, and judged by habit. It
+// returns the number of leases: the grant, and each successful extension.
 func (l *leases) claims(n int32, h *hold) (leases int64) {
 	l.claim(n, h.acquire, h)
 	for _, i := range l.c.extends(h) {
@@ -106,8 +105,7 @@ func (l *leases) claim(n, i int32, h *hold) {
 		}
 		return
 	}
-	// Whether servers round times down is unknown, so nobody is accused for relying on that. If leases may linger, the
-	// holder may rely on that as well.
+	// Servers may or may not round times down, so a holder may rely on the rounding. It may also rely on the linger time.
 	sure := life + l.c.Bounds.Round + l.c.Bounds.Linger
 	switch {
 	case op.Until <= op.Call+sure:
@@ -129,8 +127,8 @@ func (l *leases) claim(n, i int32, h *hold) {
 }
 
 // habit judges deadlines that count from a moment between call and return. A delay before sending looks like a library
-// that counts from the reply. But delays are rare among slow answers, whereas such a library does it every time. A
-// delay affects all workers that are about to send, so overlapping answers count once.
+// that counts from the reply. But few slow answers are delayed, whereas such a library is late every time. A delay
+// affects all workers that are about to send, so overlapping answers count once.
 func (l *leases) habit() {
 	late := int64(len(l.late))
 	if late == 0 {
@@ -151,7 +149,7 @@ func (l *leases) habit() {
 	l.counts[history.OverClaim] += late - 1
 }
 
-// slow lists the answers with a deadline that took at least as long as the fastest late one.
+// slow lists the answers with a deadline that took at least as long as the fastest late answer.
 func (l *leases) slow() (list []period) {
 	add := func(n int32) {
 		op := &l.c.Ops[n]
@@ -175,9 +173,9 @@ func (l *leases) slow() (list []period) {
 	return list
 }
 
-// loss judges a hold that was reported as lost. Before last proof + T1, a server's fault makes it a near miss; without
-// one it is a foreign release, if one is found, or a premature loss. After that time the watchdog failed, if there is
-// one.
+// loss judges a hold that was reported as lost. If the lease was still guaranteed, a server's fault may explain the
+// loss; without one, a foreign release is blamed, or a premature loss. If the lease was over, a lock that renews is
+// blamed.
 func (l *leases) loss(n int32, h *hold, story *account) {
 	told := int32(-1)
 	if h.Release >= 0 {
@@ -217,15 +215,15 @@ func (l *leases) loss(n int32, h *hold, story *account) {
 		l.early(h, at, over, freer, evidence)
 		return
 	}
-	ranOut := told >= 0 && told == h.Release && l.c.Ops[told].Call < over // it expired after its release was called
+	ranOut := told >= 0 && told == h.Release && l.c.Ops[told].Call < over // the lease ended after its release was called
 	if !l.c.Claims.Renews || h.Crashed <= at || ranOut {
 		return
 	}
 	l.unrenewed(h, at, evidence)
 }
 
-// unrenewed judges a lease that ended although the lock renews leases: was there enough time to renew it between the
-// answer to the last renewal and its end?
+// unrenewed judges a lease that ended although the lock renews leases: was there enough time for a renewal between the
+// answer to the last renewal and the end of the lease?
 func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 	proof := l.c.acquire(h)
 	if n := lastProof(l.c, h, at); n >= 0 {
@@ -239,7 +237,7 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 			return e.Hit(history.Links) && (e.Blocks || !e.Known())
 		}))
 	}
-	// a renewal may be answered too late to leave enough of the lease
+	// the last renewal may have been answered too late to leave time for another one
 	if why != nil && why.effect != stoodFor || over-proof.Return < Margin(h.TTL) {
 		l.misses["renewal-failure"]++
 		return
@@ -250,9 +248,10 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 		cmp.Or(why, l.unanswered(h, proof.Return, over)))
 }
 
-// unanswered finds that renewals of a hold were sent and had no answer, or reached no server, for a third of the lease
-// before it ended, for unknown reasons. It returns nil if there were answers, or if messages were only late: the lock
-// can send again. If it does so again and again, it cannot do more while messages are late or no server is reached.
+// unanswered returns a window if renewals of a hold had no answer, or reached no server, for a third of the lease
+// before it ended, for unknown reasons; nil if there were answers. If messages were late, the lock must have sent
+// again. If it sent again and again while they were late or no server was reached, the time counts from its first
+// request.
 func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	w := &window{
 		name:   "renewals of " + who(h.Worker) + " had no answer, and why is not known",
@@ -262,19 +261,19 @@ func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	for _, i := range l.c.extends(h) {
 		op := &l.c.Ops[i]
 		missed := op.Outcome == history.Failed && op.Reason == history.Unreachable && !l.c.seesLateness() &&
-			op.Latency() > l.c.promptness() // an error that comes at once is the lock's own
+			op.Latency() > l.c.promptness() // a prompt error is the lock's own
 		if (op.Outcome == history.Unknown || missed || op.Return > to) && op.Return > w.to && op.Call < to {
 			asked++
 			silent += min(op.Return, to) - max(op.Call, w.to)
 			w.from, w.to, unreached = min(w.from, op.Call), op.Return, unreached || missed
 		}
 	}
-	again := min(2, int64((to-from)/max(Margin(h.TTL), 1))) // so often there was time to ask again
+	again := min(2, int64((to-from)/max(Margin(h.TTL), 1))) // number of requests for which there was time, up to two
 	late := l.c.atWork(from, to, func(e *history.Effect) bool { return e.Hit(history.Links) }) != nil
 	switch {
 	case late && asked < again:
 		return nil
-	case late || unreached && asked > 1: // it asked again and again, and gave up each time before the answer came
+	case late || unreached && asked > 1: // the lock asked again and again, and gave up each time before the answer came
 		silent = min(w.to, to) - w.from
 	}
 	if silent < enough(h, from, to) {
@@ -283,8 +282,9 @@ func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	return w
 }
 
-// repeated tells whether a release may have been sent twice: the first answer was lost, and the second says that the
-// lock was not held. If messages are only late, the sender must have given up waiting for the first.
+// repeated reports whether a release may have been sent twice: the first answer was lost, and the second one says that
+// the lock was not held. If messages were only late, the call must be long enough for the sender to have given up the
+// first.
 func (l *leases) repeated(told int32) bool {
 	op := &l.c.Ops[told]
 	links := func(e *history.Effect) bool {
@@ -298,9 +298,9 @@ func (l *leases) released(h *hold, by time.Duration) bool {
 	return h.Release >= 0 && l.c.Ops[h.Release].Outcome != history.Failed && l.c.Ops[h.Release].Call < by
 }
 
-// outlived finds proof, before a moment, that the servers kept a hold for longer than its lease can last: its key was
-// seen with a longer TTL, or another worker was refused and no other hold explains that. Then it need not have expired.
-// nil if there is none.
+// outlived looks for a proof, before a moment, that servers kept a hold for longer than its lease can last: its key was
+// seen with a longer TTL, or another worker was refused and no other hold explains that. So the hold need not have
+// expired. It returns nil if there is no proof.
 func (l *leases) outlived(h *hold, last, by time.Duration) (shown *history.Op, story string) {
 	token := l.c.acquire(h).Token
 	for _, op := range l.c.sightsOf(h.Key) {

@@ -7,7 +7,7 @@ import (
 	"hammerlock/history"
 )
 
-// early blames what ended a lease too early: a release of another hold, or the servers.
+// early blames the reason why a lease ended too early: a release of another hold, or the servers.
 func (l *leases) early(h *hold, at, over time.Duration, op int32, evidence []history.Op) {
 	begin := h.proof(l.c).Call
 	if op >= 0 {
@@ -24,13 +24,13 @@ func (l *leases) early(h *hold, at, over time.Duration, op int32, evidence []his
 			who(h.Worker), clock(at), l.c.name(h), clock(begin), clock(over)), evidence...)
 }
 
-// told blames a lease that is wrong according to a page's story: it ended early, lasted too long, was not extended, or
-// was revived. A foreign release belongs here if its victim has learned of it.
+// told blames a lease that is wrong in the story of its page: it ended early, lasted too long, was not extended, or was
+// revived. A foreign release is blamed here if its victim has learned of it.
 func (l *leases) told(k *slip) {
 	c, evidence := l.c, []history.Op(nil)
 	text := ""
 	switch h := &c.holds[k.hold]; {
-	case k.deviates(history.PrematureLoss) && c.Sites < 2: // for several sites see loss
+	case k.deviates(history.PrematureLoss) && c.Sites < 2: // with several sites, loss judges this
 		text = fmt.Sprintf("%s had %s no more at %s; the lease counted from %s was sure until %s, "+
 			"and there was no fault",
 			who(h.Worker), c.name(h), clock(k.At), clock(h.proof(c).Call), clock(l.assured(h)))
@@ -94,7 +94,7 @@ func (l *leases) denied(h *hold) *history.Op {
 	return nil
 }
 
-// before is the latest end of a lease according to the answers before one of its extensions.
+// before is the latest end of a lease by the answers that came before one of its extensions.
 func (l *leases) before(h *hold, extension int32) time.Duration {
 	last := plus(h.Return, l.most(h.TTL))
 	for _, n := range l.c.extends(h) {

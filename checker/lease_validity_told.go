@@ -10,14 +10,13 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Told says how soon holders learned that they had lost the lock: another worker was granted it, or a release, an
-// extension or the lock itself reported the loss. Times count from the loss: the earliest of the other grant, the fault
-// that made servers forget the hold, and the end of the lease by the last renewal. Pauses of the holder's process are
-// left out.
+// Told says how soon holders learned that they had lost the lock. A hold is lost if another worker was granted the
+// lock, or if a release, an extension or the lock itself reported the loss. Times count from the loss: the earliest of
+// the other grant, the fault that made servers forget the hold, and the end of the lease by the last renewal. Pauses of
+// the holder's process are left out.
 type Told struct {
 	Notice
-	// Faults has the same for each fault, for the holds that were lost while it was in force; only if there were
-	// several.
+	// Faults has a notice for each fault, about holds that were lost while it was in force; only for several faults.
 	Faults []FaultNotice `json:"faults,omitempty"`
 }
 
@@ -27,22 +26,21 @@ type FaultNotice struct {
 	Notice
 }
 
-// Notice says how soon some holders were told.
+// Notice says how soon some holders learned of a loss.
 type Notice struct {
 	Count int64 `json:"count"` // number of lost holds whose workers lived
-	Never int64 `json:"never"` // number of these whose holders learned nothing before they released
-	// Unknown is the number of holders that were told, but it is unknown when the lock was lost, because the lock does
-	// not say when it renewed.
+	Never int64 `json:"never"` // number of these whose holders learned nothing until they released
+	// Unknown is the number of lost holds with an unknown time of loss: the lock does not say when it renewed.
 	Unknown int64 `json:"unknown,omitempty"`
-	// P50 is for those that were told: by a signal of the lock, or by an extension that failed.
+	// P50 is for holders that were told, by a signal of the lock or by a failed extension; null if there are none.
 	P50 *int64 `json:"p50_ns"`
-	P99 *int64 `json:"p99_ns"` // null if there are fewer than a hundred
+	P99 *int64 `json:"p99_ns"` // null if fewer than a hundred were told
 	Max *int64 `json:"max_ns"`
-	// Inside is the longest time for which a holder that was never told went on.
+	// Inside is the longest time for which a holder that learned nothing went on.
 	Inside int64 `json:"inside_ns,omitempty"`
 	Lease  int64 `json:"lease_ns"` // longest lease that was requested
 
-	after []int64 // how soon each was told, sorted; not stored in files
+	after []int64 // times until holders were told, sorted; not stored in files
 }
 
 // Add adds another run. Faults of different runs are not distinguished.
@@ -57,7 +55,8 @@ func (t *Told) Add(o *Told) {
 	t.quantiles()
 }
 
-// quantiles computes the quantiles. There are none if some of the data is from a file.
+// quantiles computes the quantiles. There are none if the times of some holders are missing, because they are from a
+// file.
 func (n *Notice) quantiles() {
 	n.P50, n.P99 = nil, nil
 	told := len(n.after)
@@ -73,7 +72,7 @@ func (n *Notice) quantiles() {
 type loss struct {
 	fault int64 // -1 = none
 	told  bool
-	known bool          // it is known when it was lost
+	known bool          // the time of the loss is known
 	after time.Duration // time until the holder was told, or released
 }
 
@@ -109,8 +108,8 @@ func (l *leases) heard() *Told {
 	return t
 }
 
-// next is the first later grant to another worker that excludes a hold; Forever if its holder had released or died by
-// then.
+// next is the return of the first later grant to another worker that excludes a hold; Forever if the holder had
+// released or died before.
 func (l *leases) next(h *hold, later []int32) time.Duration {
 	for _, n := range later {
 		o := &l.c.holds[n]
@@ -125,17 +124,17 @@ func (l *leases) next(h *hold, later []int32) time.Duration {
 	return history.Forever
 }
 
-// gone is when the holder releases, or dies.
+// gone is the time at which the holder releases, or dies.
 func (l *leases) gone(h *hold) time.Duration { return min(h.Crashed, h.back()) }
 
-// lost tells whether a hold was lost before its holder released it. The argument is when another worker was granted the
-// lock, or Forever.
+// lost reports whether a hold was lost before its holder released it. The argument other is the time at which another
+// worker was granted the lock, or Forever.
 func (l *leases) lost(h *hold, other time.Duration) (x loss, lost bool) {
 	heard, end := h.Lost, l.gone(h)
 	if heard >= end {
 		heard = history.Forever
 	}
-	proved := min(heard, other) // it had been lost by then
+	proved := min(heard, other) // the lock had been lost by this time
 	if h.Release >= 0 && h.ending == gone && h.Crashed == history.Forever {
 		proved = min(proved, h.releaseReturn)
 	}

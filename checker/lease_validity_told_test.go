@@ -9,8 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestHowLateAHolderWasTold leaves out the time in which its process was stopped. A server counts a lease of 300 ms for
-// 299 ms at least.
+// TestHowLateAHolderWasTold leaves out the time in which the holder's process was stopped. A server counts a lease of
+// 300 ms for at least 299 ms.
 func TestHowLateAHolderWasTold(t *testing.T) {
 	for stop, want := range map[bool]string{false: "1 hold lost under a living holder: told after 152 ms (p50), " +
 		"152 ms at most (0.507 leases), 0 never",
@@ -22,11 +22,11 @@ func TestHowLateAHolderWasTold(t *testing.T) {
 			s.fault(processStops, 320, 420)
 			s.gap(0, 320, 420)
 			s.Processes = 2
-			s.gap(1, 300, 440) // is nobody's excuse here
+			s.gap(1, 300, 440) // this pause excuses nothing here
 		}
 		a := s.acquire(1, 0, 1, 300)
 		s.last().Until = history.Forever
-		op := s.on(a, history.Extend, 110, 120) // without one it is not known whether the lock tells of its renewals
+		op := s.on(a, history.Extend, 110, 120) // without an extension it is unknown whether the lock reports its renewals
 		op.Outcome, op.Reason = history.Failed, history.Unreachable
 		op = s.on(a, history.Lose, 450, 450)
 		op.Outcome = history.OK
@@ -37,8 +37,8 @@ func TestHowLateAHolderWasTold(t *testing.T) {
 }
 
 // TestWhoIsToldOfALoss: a hold is lost when another worker has the lock, when its lease is over without a renewal, or
-// when its release says so; in each case its holder is told after some time, or never. Holders that died, or gave the
-// lock back in time, lost nothing.
+// when its release says so. Its holder is told after some time, or never. A holder that died or gave the lock back in
+// time lost nothing.
 func TestWhoIsToldOfALoss(t *testing.T) {
 	for name, c := range map[string]struct {
 		build func(*builder)
@@ -89,7 +89,7 @@ func TestWhoIsToldOfALoss(t *testing.T) {
 	}
 }
 
-// TestToldAddsUp: counts add, and quantiles are of all samples, or there are none.
+// TestToldAddsUp: counts are added; quantiles are of all samples, or there are none.
 func TestToldAddsUp(t *testing.T) {
 	run := func(never int, told ...time.Duration) *Told {
 		l := &leases{ruler: ruler{c: &Case{ttl: time.Second}}}
@@ -120,7 +120,7 @@ func TestToldAddsUp(t *testing.T) {
 		*sum.P99 != int64(2*time.Second) {
 		t.Errorf("got %s", text)
 	}
-	saved := Told{Notice: Notice{Count: 1, P50: want.P50, Max: want.Max}} // its samples are not kept
+	saved := Told{Notice: Notice{Count: 1, P50: want.P50, Max: want.Max}} // its samples are not stored
 	if sum.Add(&saved); sum.P50 != nil || sum.P99 != nil || *sum.Max != int64(3*time.Second) ||
 		sum.Count != want.Count+1 {
 		t.Errorf("with one from a file: %s", sum.Text())

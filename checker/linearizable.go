@@ -23,7 +23,7 @@ var linearizable = Checker{
 const (
 	aroundWitness   = 150 // number of holds on either side of a witness
 	windowsAtRandom = 8
-	secondOpinion   = 10 * time.Second // for one window
+	secondOpinion   = 10 * time.Second // time limit for one window
 
 	harnessError = history.HarnessError // cause of a verdict that shows an error of the suite
 )
@@ -73,15 +73,15 @@ func add(windows [][]int32, window []int32) [][]int32 {
 	return append(windows, window)
 }
 
-// around lists the holds of a key near a given one.
+// around lists the holds of a key near a given hold.
 func (c *Case) around(hold int32) []int32 {
 	holds := c.holdsOf(c.holds[hold].Key)
 	at, _ := slices.BinarySearch(holds, hold)
 	return holds[max(at-aroundWitness, 0):min(at+aroundWitness, len(holds))]
 }
 
-// compareWithPorcupine compares the exact checker with porcupine on a window of holds. For porcupine, which has no
-// clock, a lease may end at any time after last proof + T1, so it is compared with a sweep that assumes the same.
+// compareWithPorcupine compares the exact checker with porcupine on a window of holds. Porcupine has no clock: for it,
+// a lease may end at any time from T1 after its last proof on. So it is compared with a sweep that assumes the same.
 func (c *Case) compareWithPorcupine(v *Verdict, holds []int32) {
 	s := newSweeper(c)
 	s.scope = everywhere
@@ -115,8 +115,8 @@ func (c *Case) compareWithPorcupine(v *Verdict, holds []int32) {
 	}
 }
 
-// certain removes what the model does not support: shared holds, and those that the exact checker ignores because they
-// are unproven, or their lease may have ended before the answer.
+// certain removes holds that the model does not support: shared holds, and holds that the exact checker ignores because
+// they are unproven, or because their lease may have ended before the answer.
 func (s *sweeper) certain(holds []int32) []int32 {
 	var list []int32
 	for _, n := range holds {
@@ -170,8 +170,8 @@ var leaseModel = porcupine.Model{
 	Hash: func(state any) uint64 { return uint64(state.(int32)+1) * 0x9e3779b97f4a7c15 },
 }
 
-// encode converts holds to operations for porcupine. An expiry is an operation that may happen at any time after last
-// proof + T1; a release with an unknown effect may happen at any time after its call. Operations that touch in time
+// encode converts holds to operations for porcupine. An expiry is an operation that may happen at any time from T1
+// after the last proof on; a release with an unknown effect, at any time after its call. Operations that touch in time
 // count as concurrent in both checkers.
 func (s *sweeper) encode(holds []int32) []porcupine.Operation {
 	var list []porcupine.Operation

@@ -15,17 +15,17 @@ var liveness = Checker{
 	Doc: "the lock is not idle for long while a worker waits, no writer starves if the lock claims it, " +
 		"and no key outlives its holder and its lease",
 	Causes: liveCauses,
-	// with a lock for scheduled jobs, no worker is granted a tick that is over, however long it waits
+	// a lock for scheduled jobs grants no tick that is over, however long a worker waits
 	Applies: func(h *history.Header) bool { return !h.Claims.Once },
 	Check:   judgeLiveness,
 }
 
-// patience is how long the lock may be idle beyond what the run explains, so that a busy machine is no violation. A
-// history can set another time.
+// patience is the time for which the lock may be idle without any explanation, because machines may be busy. A history
+// can set another time.
 const patience = time.Second
 
-// collisions is how often in a row all workers that try at the same time may each get some of several sites, and none a
-// majority.
+// collisions is the largest number of times in a row that workers may fail by trying at the same time: each gets some
+// of several sites, and none gets a majority.
 const collisions = 4
 
 // liveCauses are the causes, the worst first.
@@ -43,11 +43,11 @@ type livenessCheck struct {
 	blames[testimony]
 	waits     int64
 	end       time.Duration // last time in the workers' records
-	bound     time.Duration // a longer dead time is "stuck"
+	bound     time.Duration // a longer dead time counts as stuck
 	judged    time.Duration // total time that is judged: without faults, in pieces longer than the bound
 	dead      time.Duration // longest time without a holder while a worker waited
 	deadAll   time.Duration
-	deadFault time.Duration // the longest of those that a fault explains
+	deadFault time.Duration // longest dead time that a fault explains
 	alone     [][]period    // by page: waits of visits, joined where they overlap
 	wanted    int           // number of permits that must be free for a semaphore to count as idle
 	misses    map[string]int64
@@ -82,7 +82,7 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 		l.deadAll += s.to - s.from
 	})
 	held, blamed := l.kept, l.stuck
-	// permits change hands too often to tell one that is kept for no worker from one that is being released
+	// permits change hands too often: a permit that is kept for no worker looks like one that is being released
 	if l.Claims.Permits > 0 {
 		held, blamed = l.believed, l.withheld
 	}
@@ -107,9 +107,9 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	return l.verdict(scanned), l
 }
 
-// slowest returns the longest call without faults (that does not wait for a lock and had a connection), and the longest
-// try that found no quorum. For a lock with leases a call counts with a lease at most: a lock that takes longer than a
-// lease for a try can never be granted, which must not excuse it.
+// slowest returns the longest undisturbed call that had a connection and did not wait for a lock, and the longest try
+// that found no quorum. With leases, a call counts as at most a lease: a lock whose tries take longer than a lease can
+// never be granted, which must not excuse it.
 func (l *livenessCheck) slowest() (call, try time.Duration) {
 	lease := history.Forever
 	if l.lease > 0 && l.Claims.Expires {
@@ -147,7 +147,7 @@ func byKeyAndTime(a, b stretch) int {
 	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.from, b.from))
 }
 
-// waiting lists, by page, when a worker waited for its lock.
+// waiting lists, for each page, the times in which a worker waited for its lock.
 func (l *livenessCheck) waiting() [][]period {
 	sizes := make([]int32, l.keys)
 	for key, n := range l.manyWaits() {
@@ -170,8 +170,9 @@ func (l *livenessCheck) waiting() [][]period {
 	return pages
 }
 
-// comeAgain joins waits of visits that follow each other within half of the bound: a worker that comes again and again
-// counts as waiting, however short each visit is. A lock with a queue may still have the place of an earlier visit.
+// comeAgain joins waits for a page that follow each other within half of the bound: a worker that comes again and again
+// counts as waiting, however short each visit is. It returns nil for a lock with a queue, where a place of an earlier
+// visit may remain, and for permits.
 func (l *livenessCheck) comeAgain(waiting [][]period) [][]period {
 	if l.Claims.Ordered || l.Claims.Writers || l.Claims.Wakes || l.Claims.Permits > 0 {
 		return nil
@@ -188,13 +189,13 @@ func (l *livenessCheck) waited(s stretch) bool {
 	return len(spans(l.alone[s.key]).without(s.period)) == 0
 }
 
-// joined joins, in place, the waits for a page that overlap or are less than a time apart.
+// joined joins, in place, waits for a page that overlap, or with gaps shorter than the time apart.
 func joined(page []period, apart time.Duration) []period {
 	byStop := func(a, b period) int { return cmp.Compare(a.to, b.to) }
 	if !slices.IsSortedFunc(page, byStop) {
 		slices.SortFunc(page, byStop)
 	}
-	// it can overlap only the last of the waits that stopped before it
+	// waits are sorted by their stops, so a wait can overlap only the last entries of the list
 	list := page[:0]
 	for _, s := range page {
 		for n := len(list); n > 0 && list[n-1].to >= s.from; n = len(list) {
@@ -210,8 +211,8 @@ func joined(page []period, apart time.Duration) []period {
 	return list
 }
 
-// idle emits, in order, the times in which a worker waits for a page and no hold covers it or, for a semaphore, enough
-// permits are free. The function held returns the period that a hold covers.
+// idle emits, in order, the times in which a worker waits for a page and no hold covers the page; for a semaphore, the
+// times in which enough permits are free. The function held returns the period that a hold covers.
 func (l *livenessCheck) idle(waiting [][]period, held func(*hold) period, emit func(stretch)) {
 	s := newSweeper(l.Case)
 	for page, waits := range waiting {
@@ -239,7 +240,7 @@ func (l *livenessCheck) idle(waiting [][]period, held func(*hold) period, emit f
 	}
 }
 
-// onPage lists the holds of a page, as liveness counts pages, by call.
+// onPage lists the holds of a page, sorted by call; of the joint page, the holds of all pages.
 func (l *livenessCheck) onPage(page int32) (list []int32) {
 	if !l.Claims.Sets || page != l.joint(page) {
 		return l.holdsOf(page)
@@ -252,7 +253,7 @@ func (l *livenessCheck) onPage(page int32) (list []int32) {
 	return list
 }
 
-// covers visits the periods that holds cover, by their beginning. None begins before its hold's call.
+// covers visits the periods that holds cover, sorted by beginning. No period begins before the call of its hold.
 func (s *sweeper) covers(holds []int32, held func(*hold) period, visit func(n int32, p period)) {
 	s.inOrder(holds, func(h *hold) (timed, bool) {
 		p := held(h)
@@ -268,11 +269,11 @@ func (l *livenessCheck) believed(h *hold) period {
 	return period{h.Return, h.trusted()}
 }
 
-// kept is the period in which a server may have kept the lock for a hold. If a lease is renewed after the holder has
-// released, the lock is to blame, so that does not count.
+// kept is the period in which a server may have kept the lock for a hold. If a lease was renewed after its holder had
+// released, the lock is to blame, so this renewal does not count.
 func (l *livenessCheck) kept(h *hold) period {
 	w := period{h.Call, 0}
-	// it was granted somewhere in the call, but a late answer is no excuse for a long one
+	// the grant took effect somewhere in the call, but a late answer excuses no more than the patience
 	if h.Outcome == history.OK {
 		w.from = max(h.Call, h.Return-cmp.Or(l.Bounds.Idle, patience))
 	}
@@ -293,7 +294,7 @@ func (l *livenessCheck) kept(h *hold) period {
 	}
 	switch {
 	case ttl == 0 && l.Claims.Expires && h.Until != history.Forever:
-		w.to = history.Forever // it is not recorded how long the servers keep it
+		w.to = history.Forever // it is not recorded for how long servers keep the hold
 	case ttl == 0 && h.Outcome == history.OK:
 		w.to = h.trusted()
 	case ttl == 0:
@@ -303,7 +304,7 @@ func (l *livenessCheck) kept(h *hold) period {
 	default:
 		w.to = l.landed(h, proof) + l.longest(ttl)
 		if h.Until != history.Forever {
-			w.to = max(w.to, h.Until) // a lock may have a longer lease of its own
+			w.to = max(w.to, h.Until) // the lock may have a longer lease of its own
 		}
 		if l.Bounds.Linger > 0 && h.Release >= 0 && h.answer == history.Unknown && h.releaseReturn != history.Forever {
 			w.to = max(w.to, h.releaseReturn+l.longest(ttl)) // every request keeps a session alive
@@ -317,16 +318,17 @@ func (l *livenessCheck) kept(h *hold) period {
 	return w
 }
 
-// vain tells whether a try on several sites took longer than the lease that it requested, while at most a minority of
-// them was broken. No worker can rely on the result, so the lock is to blame if it keeps others out.
+// vain reports whether a try on several sites took longer than the lease that it requested, while at most a minority of
+// the sites was broken. No worker can rely on the result, so the lock is to blame if the try keeps others out.
 func (l *livenessCheck) vain(op *history.Op) bool {
 	return l.Sites > 1 && l.Claims.Expires && op.Kind == history.Acquire && op.Outcome == history.Unknown &&
 		op.TTL > 0 && op.Return != history.Forever &&
 		op.Latency() > l.longest(op.TTL) && !l.disturbed.meets(op.Call, op.Return)
 }
 
-// landed is when the last command that may have granted or extended a hold has taken effect. A command without an
-// answer, sent to a server that did not answer or into a cut link, may take effect as soon as they work again.
+// landed is the time by which the last command that may have granted or extended a hold took effect. A command without
+// an answer, sent to a server that did not answer or into a cut link, may take effect as soon as server and link work
+// again.
 func (l *livenessCheck) landed(h *hold, proof time.Duration) time.Duration {
 	sent := func(op *history.Op) {
 		by := op.Return
@@ -349,7 +351,7 @@ func (l *livenessCheck) landed(h *hold, proof time.Duration) time.Duration {
 	return proof
 }
 
-// accuse blames the lock. Disturbed times were removed before, so nothing unplanned can explain what is left.
+// accuse blames the lock. Disturbed times were removed before, so no unplanned event can explain the violation.
 func (l *livenessCheck) accuse(cause string, evidence []history.Op, story ...string) {
 	l.blame(cause, testimony{evidence, story}, nil)
 }

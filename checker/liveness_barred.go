@@ -9,15 +9,15 @@ import (
 	"hammerlock/internal/human"
 )
 
-// barred is a try that was refused although no worker can have held the lock, after more such tries than can have
-// refused each other.
+// barred is a try that was refused although no worker can have held the lock. Before it came more such tries than can
+// have refused each other.
 type barred struct {
 	stretch
 	try  *history.Op
-	last *hold // last hold before it; nil = none
+	last *hold // last hold before the try; nil = none
 }
 
-// bars finds the first such try in each period in which no worker can have held the lock.
+// bars finds the first barred try in each period in which no worker can have held the lock.
 func (l *livenessCheck) bars() []barred {
 	if l.refusedFree != nil {
 		return l.refusedFree
@@ -55,8 +55,8 @@ func (l *livenessCheck) bars() []barred {
 	return l.refusedFree
 }
 
-// barredBy returns a try that was refused because of the leftover key of an earlier hold or try, while no worker can
-// have held the lock; nil if there is none.
+// barredBy returns a try that was refused while no worker can have held the lock, because an earlier hold or try had
+// left its key; nil if there is none.
 func (l *livenessCheck) barredBy(op *history.Op, o *owner) *history.Op {
 	since := l.trace(op, o)[0].Return
 	for _, b := range l.bars() {
@@ -68,9 +68,9 @@ func (l *livenessCheck) barredBy(op *history.Op, o *owner) *history.Op {
 	return nil
 }
 
-// writersBarred blames a lock that refuses a writer again and again, for longer than the bound in total, although no
-// worker can hold it: readers hold it in between, so it is never idle for that long at a time. A lock with a queue may
-// refuse one waiter in favour of another.
+// writersBarred blames a lock that refuses a writer while no worker can hold the lock, for longer than the bound in
+// total. Readers hold it in between, so each of these times may be short. A lock with a queue may refuse one waiter in
+// favour of another, so it is not judged.
 func (l *livenessCheck) writersBarred() {
 	if !l.Claims.Readers || l.lingers {
 		return

@@ -7,8 +7,9 @@ import (
 	"hammerlock/history"
 )
 
-// TestAKeyThatRefusesNoWorkerIsARecord: a key may outlive its lease, and a release, if the lock does not claim to clean
-// and no worker is refused by it. The lock is to blame where others are refused although no worker can have it.
+// TestAKeyThatRefusesNoWorkerIsARecord: if the lock does not claim to clean up, a key may stay after its lease or
+// release, as long as no worker is refused because of it. The lock is blamed if workers are refused while none can have
+// the lock.
 func TestAKeyThatRefusesNoWorkerIsARecord(t *testing.T) {
 	const later = 60_000
 	refused := func(s *script, from time.Duration) {
@@ -17,7 +18,7 @@ func TestAKeyThatRefusesNoWorkerIsARecord(t *testing.T) {
 		}
 	}
 	for name, tt := range map[string]struct {
-		until time.Duration // of the key, as it was found at the end
+		until time.Duration // expiry of the key that was found at the end
 		write func(*script, history.ID)
 		want  string
 	}{
@@ -64,8 +65,8 @@ func TestAKeyThatRefusesNoWorkerIsARecord(t *testing.T) {
 	}
 }
 
-// TestAWriterThatIsRefusedThoughFree: readers come and go, and in between no worker can have the lock, but a writer is
-// refused all the time. A writer that is refused only while there are readers is none, nor one that has to queue.
+// TestAWriterThatIsRefusedThoughFree: readers come and go, no worker can have the lock in between, but a writer is
+// always refused. No lock is blamed if the writer is refused only while there are readers, or if it has to queue.
 func TestAWriterThatIsRefusedThoughFree(t *testing.T) {
 	for name, tt := range map[string]struct {
 		until, every time.Duration // ms: the tries of the writer

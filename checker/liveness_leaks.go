@@ -12,22 +12,22 @@ import (
 // owner is what the history has about a token that was found after the run.
 type owner struct {
 	hold    *hold
-	refused int32 // index in Ops, plus one, of an Acquire that was refused as busy
-	sites   int   // number of sites on which it was found
+	refused int32 // index in Ops, plus one, of a refused Acquire with this token
+	sites   int   // number of sites on which the token was found
 
 	asked    time.Duration // longest lease that refused tries had requested
-	overlong bool          // it was seen with a longer TTL than any lease
+	overlong bool          // the token was seen with a longer TTL than any lease
 }
 
-// leaks judges keys that were found after the run, and keys seen during it with a longer TTL than any lease. It returns
-// false if none was found after the run.
+// leaks judges keys that were found after the run, and keys seen during the run with a longer TTL than any lease. It
+// returns false if no key was found after the run.
 func (l *livenessCheck) leaks() bool {
 	owners := map[uint64]*owner{}
 	scanned := false
 	for _, i := range l.events {
 		op := &l.Ops[i]
 		found := op.Kind == history.Found && op.Outcome != history.Failed
-		// for a semaphore, the key has the number of free permits
+		// the key of a semaphore has the number of free permits, and no token
 		if l.Claims.Permits > 0 || !found && !l.overlong(op) {
 			continue
 		}
@@ -65,7 +65,7 @@ func (l *livenessCheck) leaks() bool {
 		case op.Kind == history.Found && op.Outcome != history.Failed:
 			l.found(op, o)
 		case o != nil && !o.overlong && l.overlong(op):
-			o.overlong = true // the same key is seen again and again
+			o.overlong = true // blame the key once, although it is seen again and again
 			l.outlives(op, o)
 		}
 	}
@@ -81,13 +81,13 @@ func (l *livenessCheck) overlong(op *history.Op) bool {
 func (l *livenessCheck) outlives(op *history.Op, o *owner) {
 	switch {
 	case op.Until-op.Return <= l.longest(o.asked):
-		return // a refused try had requested such a long lease
+		return // a refused try had requested this long lease
 	case op.Until == history.Forever && (!l.Claims.Expires || o.hold == nil || op.Call < o.hold.Return):
-		return // it may be a key that exists while the lock is free, or was not granted yet
+		return // the key may exist while the lock is free, or the lock was not granted yet
 	}
 	trace, since := l.trace(op, o), time.Duration(0)
 	if len(trace) > 1 {
-		since = trace[0].Call // otherwise it is unknown who wrote it
+		since = trace[0].Call // otherwise it is unknown who wrote the key
 	}
 	if l.stretched(since, op.Return) != nil {
 		l.misses["over-life"]++
@@ -98,8 +98,8 @@ func (l *livenessCheck) outlives(op *history.Op, o *owner) {
 			op.Key, op.Value, clock(op.Call), clock(op.Until), human.Duration(l.ttl)))
 }
 
-// found judges one key. A key that will expire is only counted after a fault, or if it is on a minority of the sites
-// and the lock may have given up a slow one.
+// found judges one key. If the key will expire, it is only counted after a fault, or if it is on a minority of the
+// sites and the lock may have given up a slow site.
 func (l *livenessCheck) found(op *history.Op, o *owner) {
 	where := fmt.Sprintf("the key of page %d was on node %d at %s", op.Key, op.Value, clock(op.Call))
 	switch {
@@ -115,7 +115,7 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	cause, quick := "", false
 	var calls []*history.Op // calls after which nothing should be left
 	if o.hold != nil {
-		// its effect may have come after the release
+		// a re-entry without an answer may have taken effect after the release
 		late := func(i int32) bool { return l.Ops[i].Outcome == history.Unknown }
 		if r := o.hold.Release; r >= 0 && l.Ops[r].Outcome == history.OK &&
 			!slices.ContainsFunc(l.reenters(o.hold), late) {
@@ -151,8 +151,8 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	}
 }
 
-// stays blames a key that stays, if the lock claims to clean up, or if other workers were refused because of it. A lock
-// may keep other keys while it is free.
+// stays blames a key that stays, if the lock claims to clean up, or if other workers were refused because of the key.
+// Otherwise the lock may keep keys while it is free.
 func (l *livenessCheck) stays(cause string, op *history.Op, o *owner, story string) {
 	if l.Claims.Cleans {
 		l.accuse(cause, l.trace(op, o), story)
@@ -179,13 +179,14 @@ func (l *livenessCheck) left(found *history.Op, calls []*history.Op) bool {
 	return l.forgotten(found.Key, last, found.Call) != nil
 }
 
-// patientCall is the shortest time after which a library gives up waiting for a site. Its request may then take effect
-// without its knowledge.
+// patientCall is the shortest time after which a library gives up waiting for a site. The request may then take effect
+// without the library's knowledge.
 const patientCall = 20 * time.Millisecond
 
 func (l *livenessCheck) quick(op *history.Op) bool { return op.Latency() < patientCall }
 
-// trace is the evidence about a key that was found: who requested it, who released it, where it was.
+// trace is the evidence about a key: the Acquire and release of its hold, or the refused try, and where the key was
+// seen.
 func (l *livenessCheck) trace(op *history.Op, o *owner) []history.Op {
 	var list []history.Op
 	if o.hold != nil {

@@ -11,8 +11,9 @@ import (
 	"hammerlock/internal/human"
 )
 
-// want computes how many permits must be free for the judged workers to be served: the smallest number that a worker
-// requests or, if the lock serves in order, so that they may wait behind others, the largest.
+// want computes the number of permits that must be free so that a judged worker must be served. It is the smallest
+// number that a worker requests. If the lock serves in order, a worker may wait behind others, so it is the largest
+// number.
 func (l *livenessCheck) want() {
 	for i := range l.Ops {
 		if op := &l.Ops[i]; op.Kind == history.Acquire {
@@ -24,14 +25,14 @@ func (l *livenessCheck) want() {
 	}
 }
 
-// served tells whether a worker that requests that many permits must be served when the wanted number is free.
+// served reports whether a request for some permits must be granted as soon as the wanted number is free.
 func (l *livenessCheck) served(permits uint16) bool {
 	return l.Claims.Permits == 0 || cmp.Or(int(permits), l.Claims.Permits) <= l.wanted
 }
 
-// full visits the times in which more than a number of permits are taken.
+// full visits the times in which more than `most` permits are taken.
 func (s *sweeper) full(holds []int32, most int, held func(*hold) period, visit func(period)) {
-	var out heap // by the end of their holds
+	var out heap // holds, the one that ends first is first
 	sum, since := 0, time.Duration(-1)
 	change := func(at time.Duration, by int) {
 		switch sum += by; {
@@ -55,8 +56,8 @@ func (s *sweeper) full(holds []int32, most int, held func(*hold) period, visit f
 	back(history.Forever)
 }
 
-// withheld blames periods longer than the bound in which a semaphore certainly had the wanted permits free, and tries
-// were refused although the servers cannot have kept those permits for a worker.
+// withheld blames periods longer than the bound in which the wanted permits of a semaphore were certainly free, and
+// tries were refused although servers cannot have kept these permits for a worker.
 func (l *livenessCheck) withheld(left []stretch) {
 	if len(left) == 0 {
 		return
@@ -108,9 +109,9 @@ func (l *livenessCheck) withheld(left []stretch) {
 	}
 }
 
-// starved finds writers that waited for longer than a lease and the bound, while the lock was granted to readers that
-// came at least a lease after them. A writer keeps its place while it tries again within a lease: see wait. If the lock
-// does not claim to prevent that, it is only reported.
+// starved finds writers that waited for longer than a lease and the bound, while a reader that came at least a lease
+// later was granted the lock. A writer keeps its place while it tries again within a lease: see wait. If the lock does
+// not claim to let writers in, they are only counted.
 func (l *livenessCheck) starved() {
 	if !l.Claims.Readers {
 		return
@@ -130,7 +131,7 @@ func (l *livenessCheck) starved() {
 		}
 	})
 	for _, key := range slices.Sorted(maps.Keys(writers)) {
-		// by first call; among those that came after a moment, it is enough to look at the one that was granted first
+		// sorted by first call; first[i] is the reader that was granted first among come[i:], and only this one matters
 		list, come := writers[key], readers[key]
 		slices.SortFunc(come, func(a, b wait) int { return cmp.Compare(a.start, b.start) })
 		first := make([]int, len(come))

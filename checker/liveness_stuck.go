@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// stuck blames periods in which no worker held the lock for too long although one tried to get it.
+// stuck blames periods that were too long in which a worker tried to get the lock, and no worker held it.
 func (l *livenessCheck) stuck(left []stretch) {
 	refusals := l.refusals(left)
 	last := make([]time.Duration, l.keys) // by page: the last grant of its lock
@@ -62,7 +62,7 @@ func (l *livenessCheck) stuck(left []stretch) {
 const removeTheKey = "Let a release, and the end of a lease, remove the key of the lock: it was there when no worker " +
 	"had the lock any more. See locks/catalogue/lease.go."
 
-// remedyOfStuck is the advice if a waiter did try again, in vain.
+// remedyOfStuck is the advice if a waiter tried again in vain.
 func remedyOfStuck(evidence []history.Op) string {
 	if slices.ContainsFunc(evidence, func(op history.Op) bool { return op.Kind == history.Sight }) {
 		return removeTheKey
@@ -86,7 +86,7 @@ func (l *livenessCheck) keyIn(s stretch) *history.Op {
 	return nil
 }
 
-// unwoken blames a period in which the lock was free, and a worker waited for it all the time without a try.
+// unwoken blames a period in which the lock was free, while a worker waited for it all the time without a try.
 func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 	cause, op := history.LostWakeup, &l.Ops[sleeper]
 	if s.from >= last && s.to-s.from > 2*l.lease {
@@ -98,9 +98,9 @@ func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 		l.called(s.key), clock(s.from), clock(s.to), who(op.Worker), clock(op.Return)))
 }
 
-// sleepers returns, for each period (in order by page), a refused try that its visit repeated only when the period had
-// lasted for longer than the bound, plus a lease if a message may have been lost; -1 if there is none. If pauses of the
-// machine are not recorded, the longest silence of all workers may be one.
+// sleepers returns, for each period, a refused try that its visit did not repeat for longer than the bound; -1 if there
+// is none. The periods are sorted by page. If a message may have been lost, a lease is added to the bound. If pauses of
+// the machine are not recorded, the longest silence of all workers counts as a pause.
 func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	found, least := make([]int32, len(list)), make([]time.Duration, len(list))
 	if len(list) == 0 {
@@ -130,10 +130,9 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	return found
 }
 
-// deaf lists when a message to a waiter may be lost, so that it sleeps until a lease ends: while a fault or event
-// affects more than holders, and until listeners have had time to subscribe again (as long once more, a lease and the
-// bound); and for that long after a worker died, had no answer, was cancelled or gave up. If no worker was ever woken
-// by a message and the lock does not claim that, it is all the time: waiters may poll as rarely as they like.
+// deaf lists the times in which a message to a waiter may be lost, so that the waiter sleeps until a lease ends: the
+// times of muted, and the times after a worker died, had no answer, was cancelled or gave up. If the lock does not
+// claim messages, and none ever woke a worker, this is all the time: waiters may poll as rarely as they like.
 func (l *livenessCheck) deaf() spans {
 	told := l.Claims.Wakes
 	for i := range l.Ops {
@@ -149,7 +148,7 @@ func (l *livenessCheck) deaf() spans {
 	return newSpans(list)
 }
 
-// after is the index of the first period of a page that ends after a moment, in an ordered list.
+// after returns the index of the first period of a page that ends after a moment. The list is sorted by page and time.
 func after(list []stretch, key int32, at time.Duration) int {
 	n, _ := slices.BinarySearchFunc(list, stretch{period{to: at}, key}, func(s, t stretch) int {
 		return cmp.Or(cmp.Compare(s.key, t.key), cmp.Compare(s.to, t.to+1))
@@ -157,10 +156,10 @@ func after(list []stretch, key int32, at time.Duration) int {
 	return n
 }
 
-// aMoment is a silence that is too short to matter beside the patience.
+// aMoment is a silence that is negligible compared with the patience.
 const aMoment = patience / 20
 
-// silences lists when no worker made a call or got an answer, if pauses are not recorded.
+// silences lists the times in which no worker made a call or got an answer; nil if pauses are recorded.
 func (l *livenessCheck) silences() (list spans) {
 	if l.Bounds.Gap > 0 {
 		return nil
@@ -180,7 +179,7 @@ func (l *livenessCheck) silences() (list spans) {
 	return list
 }
 
-// cut removes from a period what a fault may explain. It returns the parts that are still too long.
+// cut removes from a period the times that a fault may explain. It returns the parts that are still too long.
 func (l *livenessCheck) cut(s stretch) (rest []stretch) {
 	for _, d := range l.disturbed.of(s.period) {
 		l.deadFault = max(l.deadFault, min(s.to, d.to)-max(s.from, d.from))
@@ -193,15 +192,15 @@ func (l *livenessCheck) cut(s stretch) (rest []stretch) {
 	return rest
 }
 
-// unheard tells whether a try ended before the server heard of it: no connection could be made. With a connection pool,
-// the lock may have kept connections.
+// unheard reports whether a try ended before the server heard of it, because no connection could be made. The lock must
+// have a session: with a connection pool it may have kept connections.
 func (l *livenessCheck) unheard(op *history.Op) bool {
 	return l.Session && op.Outcome == history.Failed && op.Reason == history.Unreachable
 }
 
-// refusals returns, for each period, a try that proves it, or -1: one that was called at least half a bound after its
-// start and was refused before the next holder requested the lock (or failed for a reason of the client, Other), or one
-// that had no answer for a whole bound. If no visit lasted that long, more tries must have been refused than can have
+// refusals returns, for each period, a try that proves it; -1 if there is none. Such a try was called at least half a
+// bound after the period began, and was refused, or failed in the client, before the next holder requested the lock. Or
+// it had no answer for a whole bound. If no visit lasted that long, more tries must have been refused than can have
 // refused each other.
 func (l *livenessCheck) refusals(list []stretch) []int32 {
 	proofs := slices.Repeat([]int32{-1}, len(list))
@@ -231,7 +230,7 @@ func (l *livenessCheck) refusals(list []stretch) []int32 {
 			again := refused && op.Call >= late && op.Return <= asked[at] && needed[at] <= 0
 			ends := op.Return
 			if h := l.hold(op.ID); h != nil {
-				ends = min(ends, h.Crashed) // dead workers request nothing
+				ends = min(ends, h.Crashed) // a dead worker requests nothing
 			}
 			hung := op.Call <= late && ends >= list[at].from+l.bound && !l.unheard(op) && !l.calledOff(op)
 			if proofs[at] < 0 && (again || hung) {
@@ -242,8 +241,8 @@ func (l *livenessCheck) refusals(list []stretch) []int32 {
 	return proofs
 }
 
-// asked returns, for each period (in order by page), when the first try was called that was granted the lock in it or
-// at its end: from then on the lock may have belonged to it.
+// asked returns, for each period, the call of the first try that was granted the lock in the period or at its end: from
+// this call on, the lock may have belonged to the try. The periods are sorted by page.
 func (l *livenessCheck) asked(list []stretch) []time.Duration {
 	times := make([]time.Duration, len(list))
 	for i := range list {

@@ -19,7 +19,7 @@ func (s *builder) found(at int, token uint64, until time.Duration) {
 // marked gives the last operation a token.
 func (s *builder) marked(token uint64) { s.h.Ops[len(s.h.Ops)-1].Token = token }
 
-// asking lets a worker ask in vain, once a tick.
+// asking lets a worker try in vain, once a tick.
 func (s *builder) asking(w int32, from, to int) {
 	for at := from; at < to; at++ {
 		s.refuse(w, dur(at), dur(at+1))
@@ -27,7 +27,7 @@ func (s *builder) asking(w int32, from, to int) {
 	s.done(w, dur(from), dur(to))
 }
 
-// asksInVain lets a worker ask for a lock that was given back, and fail for another reason than that somebody holds it.
+// asksInVain lets a worker ask for a free lock, and fail for another reason than a holder.
 func (s *builder) asksInVain(why history.Reason) {
 	h := s.grant(1, 0, 1, 3)
 	s.release(1, h, 2, 3, history.OK)
@@ -39,7 +39,7 @@ func (s *builder) asksInVain(why history.Reason) {
 	s.h.Bounds.Idle = 3 * time.Second
 }
 
-// connects lets a worker wait for a connection in vain when a lock was given back.
+// connects lets a worker wait in vain for a connection when a lock was given back.
 func (s *builder) connects(session bool) {
 	h := s.grant(1, 0, 1, 3)
 	s.release(1, h, 2, 3, history.OK)
@@ -49,8 +49,8 @@ func (s *builder) connects(session bool) {
 	s.h.Session = session
 }
 
-// sleepsForALease lets a worker that was refused at a moment sleep until the lease would have ended that was given back
-// long before, where others are woken by messages. A release that was answered at 2 came out as it is told.
+// sleepsForALease has waiters that messages wake. A worker is refused at a moment (at), and sleeps until the end of a
+// lease that was given back much earlier. The result of another release, answered at 2, is given (came).
 func (s *builder) sleepsForALease(came history.Outcome, at time.Duration) {
 	other := s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 3, Key: 1, TTL: 10, Until: 10,
 		Woken: history.Signal, Return: 1})
@@ -66,8 +66,7 @@ func (s *builder) sleepsForALease(came history.Outcome, at time.Duration) {
 	s.h.Bounds.Gap = time.Millisecond
 }
 
-// sleeper lets a worker that was refused sleep until the lease ends that was given back before. Nobody is woken by
-// messages.
+// sleeper lets a refused worker sleep until the end of a lease that was given back before. No messages wake waiters.
 func (s *builder) sleeper() {
 	h := s.grant(1, 0, 1, 3)
 	s.refuse(2, 1, 2)
@@ -393,8 +392,8 @@ var livenessCases = map[string]struct {
 	}, Fail, "phantom", "was not granted the lock"},
 }
 
-// TestWhatARunIsNotAbout: too little time to judge leaves a run undecided only if it is about that; a violation counts
-// always.
+// TestWhatARunIsNotAbout: if there was too little time to judge, the run is undecided only if it is about liveness. A
+// violation always counts.
 func TestWhatARunIsNotAbout(t *testing.T) {
 	for name, tt := range map[string]struct {
 		write func(*builder)
@@ -423,8 +422,7 @@ func TestWhatARunIsNotAbout(t *testing.T) {
 	}
 }
 
-// TestNobodysAcquire has an acquire without a worker, as a history from elsewhere may have: it is judged like any other
-// history.
+// TestNobodysAcquire: an Acquire without a worker, as in a history from another program, is judged like others.
 func TestNobodysAcquire(t *testing.T) {
 	s := newBuilder()
 	s.h.Workers, s.h.Processes, s.h.Keys = 2, 1, 1
@@ -458,14 +456,14 @@ func TestLiveness(t *testing.T) {
 	}
 }
 
-// drawLives lets workers wait, hold, forget and die; afterwards somebody looks for keys.
+// drawLives lets workers wait, hold, forget and die; then keys are looked for.
 func drawLives(r *rand.Rand) *builder {
 	s := newBuilder()
 	s.h.Claims.Expires, s.h.Claims.Cleans = true, true
 	s.tick = time.Second
 	s.h.Bounds.Gap = time.Duration(r.IntN(2))
 	token := uint64(0)
-	s.done(9, 0, 0) // so that tries without an End are a visit's all the same
+	s.done(9, 0, 0) // with an End in the history, tries without an End still belong to a visit
 	for w := range int32(1 + r.IntN(3)) {
 		now := r.IntN(6)
 		for range 1 + r.IntN(3) {
@@ -478,7 +476,7 @@ func drawLives(r *rand.Rand) *builder {
 				now += 1 + r.IntN(2)
 			}
 			if r.IntN(5) == 0 {
-				now += r.IntN(12) // asleep, if it has tried
+				now += r.IntN(12) // it sleeps, if it has tried
 			}
 			op := history.Op{Kind: history.Acquire, Worker: w, Key: key, Call: dur(now), Return: dur(now + 1), TTL: 3,
 				Token:   token + 1,
@@ -515,7 +513,7 @@ func drawLives(r *rand.Rand) *builder {
 	return s
 }
 
-// happens adds a fault, and a key that is found.
+// happens adds a fault, and a key that was found.
 func (s *builder) happens(r *rand.Rand, tokens int) {
 	if r.IntN(3) == 0 {
 		at := r.IntN(20)
@@ -538,7 +536,7 @@ func (s *builder) happens(r *rand.Rand, tokens int) {
 	}
 }
 
-// span is the longest row of seconds for which something is true, and how many there are.
+// span returns the longest series of seconds for which something is true, and the number of all such seconds.
 func span(is []bool) (longest, all int) {
 	row := 0
 	for _, b := range is {
@@ -554,7 +552,7 @@ func span(is []bool) (longest, all int) {
 
 const seconds = 80
 
-// held marks the seconds in which a hold of a key was believed in, and those in which a server may have kept it.
+// held marks the seconds in which a holder of a key believed in its hold, and those in which a server may have kept it.
 func held(c *Case, key int32) (believed, kept []bool) {
 	believed, kept = make([]bool, seconds), make([]bool, seconds)
 	for i := range c.Ops {
@@ -610,7 +608,7 @@ func held(c *Case, key int32) (believed, kept []bool) {
 	return believed, kept
 }
 
-// explanations are what a dead time may be explained by: slow calls, leases, and the seconds in which a fault is felt.
+// explanations returns what may explain a dead time: slow calls, leases, and the seconds in which a fault is felt.
 func explanations(c *Case) (bound, ttl time.Duration, grants map[int32]time.Duration, felt []bool,
 	explains func(from, to time.Duration) bool) {
 	slowest, try := time.Duration(0), time.Duration(0)
@@ -630,7 +628,7 @@ func explanations(c *Case) (bound, ttl time.Duration, grants map[int32]time.Dura
 				"stops": ttl, "late": ttl,
 			}
 			if c.Sites < 2 && !c.Claims.Ordered {
-				grace["stops"], grace["late"] = 0, 0 // what had no answer is a hold that may be
+				grace["stops"], grace["late"] = 0, 0 // a call without an answer counts as a hold that may exist
 			}
 			name := ""
 			switch e := c.Faults[0].Effect; {
@@ -725,8 +723,8 @@ func everySecond(c *Case) string {
 		longest, all, kind)
 }
 
-// sleeps is how long, of the seconds from a to b, somebody waited for a page between two tries; less the longest
-// silence, if nobody recorded when the machine paused.
+// sleeps is the longest time between two tries of one waiter for a page, within the seconds from a to b. If pauses of
+// the machine were not recorded, the longest silence is subtracted.
 func sleeps(c *Case, visits []tries, key int32, a, b time.Duration) (most time.Duration) {
 	for i := range visits {
 		v := &visits[i]
@@ -795,8 +793,8 @@ func leaked(c *Case, ttl time.Duration, explains func(from, to time.Duration) bo
 	return ""
 }
 
-// stretches tells whether the fault can have set a clock between the acquire of what was found and the time when it
-// was.
+// stretches reports whether the fault can have set a clock between the Acquire of the found key and the sight of the
+// key.
 func stretches(c *Case, found history.Op) bool {
 	from := time.Duration(0)
 	for _, a := range c.Ops {
@@ -818,7 +816,7 @@ func stretches(c *Case, found history.Op) bool {
 		(!c.Faults[0].Effect.Known() || c.Faults[0].Effect.Loses == history.LosesTime)
 }
 
-// forgets tells whether the fault can have made servers forget something between two moments.
+// forgets reports whether the fault can have made servers forget something between two moments.
 func forgets(c *Case, from, to time.Duration) bool {
 	return slices.ContainsFunc(c.Ops, func(f history.Op) bool {
 		return f.Kind == history.Fault && c.Faults[0].Effect.BreaksPromises() && f.Call <= to && f.Return >= from

@@ -10,15 +10,15 @@ import (
 	"hammerlock/internal/human"
 )
 
-// nap is the time in which a refused worker waits without a try.
+// nap is the time for which a refused worker waits before its next try.
 type nap struct {
 	period
 	key   int32
-	op    int32 // index in Ops of the try that was refused
-	heard bool  // it was ended by a message
+	op    int32 // index in Ops of the refused try
+	heard bool  // a message ended it
 }
 
-// naps lists them in the order of their ends.
+// naps lists the naps of all workers, in the order of their ends.
 func (l *livenessCheck) naps() (list []nap) {
 	tried := make([]int32, l.workers) // by worker: its last try, if it waits for a page; index plus one
 	over := func(worker int32, at time.Duration, heard bool) {
@@ -34,7 +34,7 @@ func (l *livenessCheck) naps() (list []nap) {
 		}
 		switch op.Kind {
 		case history.End:
-			over(op.Worker, op.Return, false) // its call is when it began
+			over(op.Worker, op.Return, false) // its call is the time at which the visit began
 		case history.Crash:
 			over(op.Worker, op.Call, false)
 		case history.Acquire:
@@ -52,22 +52,22 @@ func (l *livenessCheck) naps() (list []nap) {
 	return list
 }
 
-// fewUnheard is how many releases in a row must wake no waiter for the bound before the lock is blamed; someUnheard is
-// the number if waiters are woken by something else than a message. For each message of the page that may have gone to
-// a dead listener, unheardEach more are needed.
+// The lock is blamed if, for more than fewUnheard releases in a row, all waiters slept for longer than the bound; or if
+// more than someUnheard in a row were unheard. Each message of the page that may have gone to a dead listener allows
+// unheardEach more.
 const fewUnheard, someUnheard, unheardEach = 3, 20, 2
 
 // unheardRun is a series of releases of a page, none of which woke a waiter.
 type unheardRun struct {
-	first, last int32 // into Ops
-	sleeper     int32 // index in Ops of the try of a waiter that slept through the last one
-	count, long int   // number of all, and of those after which all waiters slept for longer than the bound
+	first, last int32 // indices in Ops
+	sleeper     int32 // index in Ops of the try of a waiter that slept through the last release
+	count, long int   // number of releases, and of those after which all waiters slept for longer than the bound
 }
 
-// unheardReleases blames a lock that claims that a release wakes waiters, if release after release woke none of them
-// while others came and were granted the lock at once. A release is unheard if all waiters slept for longer than the
-// bound, or for longer than a moment and then were not woken by a message. Times in which a fault or event affects more
-// than holders are left out, and histories without recorded pauses.
+// unheardReleases blames a lock that claims that releases wake waiters, if they were unheard again and again, while
+// other workers came and were granted the lock. A release is unheard if all waiters slept for longer than the bound
+// after it, or if they slept for longer than a moment and no message woke them later. Times in which a fault or event
+// affects more than holders are left out, and histories without recorded pauses.
 func (l *livenessCheck) unheardReleases() {
 	if !l.Claims.Wakes || !l.Claims.Alone() || l.Claims.Sets || l.Bounds.Gap == 0 {
 		return
@@ -85,9 +85,9 @@ func (l *livenessCheck) unheardReleases() {
 		return cmp.Or(cmp.Compare(x.Key, y.Key), cmp.Compare(x.Call, y.Call))
 	})
 	muted, lost := l.muted(), l.strays()
-	var asleep heap // waiters of the page, by when they wake
+	var asleep heap // waiters of the page, the one that wakes first is first
 	var run unheardRun
-	at, key, hearing := 0, int32(-1), 0 // number of waiters that will be woken by a message
+	at, key, hearing := 0, int32(-1), 0 // hearing: number of waiters that a message will wake
 	for _, r := range releases {
 		op := &l.Ops[r]
 		if op.Key != key {
@@ -107,7 +107,7 @@ func (l *livenessCheck) unheardReleases() {
 		}
 		moment, bound := l.awake(op, aMoment), l.awake(op, l.bound)
 		switch {
-		case len(asleep) == 0 || muted.meets(op.Call, bound): // there was no waiter, or nothing is known
+		case len(asleep) == 0 || muted.meets(op.Call, bound): // there was no waiter, or messages may have been lost
 		case asleep[0].at <= moment, asleep[0].at <= bound && hearing > 0:
 			l.endRun(&run, lost)
 		default:
@@ -121,7 +121,7 @@ func (l *livenessCheck) unheardReleases() {
 	l.endRun(&run, lost)
 }
 
-// awake is when a worker that heard of a release has had a certain time to try, without short pauses of processes.
+// awake is the time by which a worker that heard of a release has had some time to try, apart from short pauses.
 func (l *livenessCheck) awake(release *history.Op, after time.Duration) time.Duration {
 	p := period{release.Call, plus(release.Return, after)}
 	return plus(p.to, p.to-p.from-l.hitches.length(p))
@@ -157,8 +157,8 @@ func (l *livenessCheck) endRun(run *unheardRun, lost []stray) {
 		clock(sleeper.Return)))
 }
 
-// muted lists when a message to a waiter may be lost because a fault or event affects more than holders, until
-// listeners have had time to subscribe again (as long once more, a lease and the bound).
+// muted lists the times in which a message to a waiter may be lost because a fault or event affects more than holders.
+// Listeners then need time to subscribe again: as long as the fault lasted or a recovery, plus a lease and the bound.
 func (l *livenessCheck) muted() spans {
 	var list []period
 	for i := range l.windows {
@@ -172,13 +172,13 @@ func (l *livenessCheck) muted() spans {
 	return newSpans(list)
 }
 
-// stray is when a message of a page may have gone to a worker that cannot hear it; key -1 = of any page.
+// stray is a moment at which a message of a page may have gone to a worker that cannot hear it; key -1 = of any page.
 type stray struct {
 	at  time.Duration
 	key int32
 }
 
-// strays lists them, for workers that died, had no answer, were cancelled or gave up.
+// strays lists these moments: a worker died, had no answer, was cancelled or gave up.
 func (l *livenessCheck) strays() (list []stray) {
 	for i := range l.Ops {
 		op := &l.Ops[i]

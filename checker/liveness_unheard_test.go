@@ -10,8 +10,8 @@ import (
 	"hammerlock/history"
 )
 
-// newcomers lets a worker come again and again, and be granted at once what it gives back after a moment, while another
-// waits from the first hold on and tries when told.
+// newcomers lets one worker come again and again: it is granted the lock immediately, and soon gives it back. Another
+// worker waits from the first hold on, and tries after the visits whose numbers are given.
 func newcomers(s *builder, visits int, tries ...int) {
 	s.h.Claims.Wakes, s.h.Claims.Excludes, s.h.Bounds.Gap = true, true, time.Millisecond
 	for i := range visits {
@@ -29,18 +29,18 @@ func newcomers(s *builder, visits int, tries ...int) {
 	s.done(2, 1, dur(4*visits))
 }
 
-// wakesItself lets another worker wait beside the newcomers, and ask a second after each release.
+// wakesItself lets a third worker wait in place of the second, and try one second after each release.
 func (s *builder) wakesItself(visits int, by history.Wake) {
 	for i := range visits {
 		s.refuse(3, dur(4*i), dur(4*i+1))
 		s.h.Ops[len(s.h.Ops)-1].Woken = by
 	}
 	s.done(3, 1, dur(4*visits))
-	// the other one is not there
+	// the second worker is removed
 	s.h.Ops = slices.DeleteFunc(s.h.Ops, func(op history.Op) bool { return op.Worker == 2 })
 }
 
-// givesUp lets a worker be refused a page and go.
+// givesUp lets a worker be refused a page and give up.
 func (s *builder) givesUp(w, page int32) {
 	s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: w, Key: page,
 		Call: 1, Return: 2})
@@ -48,7 +48,7 @@ func (s *builder) givesUp(w, page int32) {
 		Call: 1, Return: 3})
 }
 
-// unheardReleases are histories, and whether their lock is accused.
+// unheardReleases are histories; the status says whether their lock is blamed.
 var unheardReleases = map[string]struct {
 	write  func(*builder)
 	status Status
@@ -113,7 +113,7 @@ func TestUnheardReleases(t *testing.T) {
 	}
 }
 
-// TestUnheardReleasesAgainstEachOne compares with an oracle that looks at each release and at everyone who waits.
+// TestUnheardReleasesAgainstEachOne compares with an oracle that looks at each release and at each waiter.
 func TestUnheardReleasesAgainstEachOne(t *testing.T) {
 	blamed := func(l *livenessCheck) string {
 		return fmt.Sprint(l.counts[history.LostWakeup])
@@ -164,7 +164,7 @@ func TestUnheardReleasesAgainstEachOne(t *testing.T) {
 	p.run(t)
 }
 
-// eachRelease is unheardReleases, slowly.
+// eachRelease does the same as unheardReleases, slowly.
 func (l *livenessCheck) eachRelease() {
 	run, long := 0, 0
 	var first, last time.Duration
@@ -181,7 +181,7 @@ func (l *livenessCheck) eachRelease() {
 		}
 		run, long = 0, 0
 	}
-	for _, r := range l.Ops { // of one page, one after the other
+	for _, r := range l.Ops { // releases of one page, in order
 		if r.Kind != history.Release || !l.Claims.Wakes || !l.visits {
 			continue
 		}
@@ -203,7 +203,7 @@ func (l *livenessCheck) eachRelease() {
 	end()
 }
 
-// eachWaiter is how many wait at a release, when the first of them wakes, and whether one is woken by a message.
+// eachWaiter returns the number of waiters at a release, when the first one wakes, and whether a message wakes one.
 func (l *livenessCheck) eachWaiter(r *history.Op) (waiting int, earliest time.Duration, heard bool) {
 	earliest = history.Forever
 	for _, try := range l.Ops {
@@ -228,7 +228,7 @@ func (l *livenessCheck) eachWaiter(r *history.Op) (waiting int, earliest time.Du
 	return waiting, earliest, heard
 }
 
-// broken tells whether links were cut so lately that a message may be lost.
+// broken reports whether links were cut so recently that a message may be lost.
 func (l *livenessCheck) broken(r *history.Op) (broken bool) {
 	for _, f := range l.Ops {
 		if f.Kind != history.Fault || l.Faults[0].Effect.Hits[0] == history.Holders {

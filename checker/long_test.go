@@ -8,9 +8,9 @@ import (
 	"hammerlock/history"
 )
 
-// TestLongHistories expects of histories whose arrays all lie in files what is judged of them in the heap: of small
-// ones of any kind, and of some with faults, pauses, crashes and several processes. Memory that is used after it was
-// given back ends the test.
+// TestLongHistories: a history whose arrays lie in files has the same verdicts as in the heap. It judges small
+// histories of any kind, with faults, pauses, crashes and several processes. Memory that is used after it was freed
+// ends the test.
 func TestLongHistories(t *testing.T) {
 	verdicts := func(h history.History, large int) []Verdict {
 		h.Space.Large = large

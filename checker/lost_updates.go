@@ -15,13 +15,13 @@ var updateCauses = []string{history.Exclusion, history.ChangedRead, history.Stal
 	history.Overwritten, history.Duplicate, history.Corrupt, history.Phantom,
 	history.ZombieWrite, history.Overrun}
 
-// updates is the tree of stores: each names the one that it replaces. The history of the counter is one path in it, the
-// chain that ends in the final value; all other stores are lost.
+// updates is the tree of stores: each store names the one that it replaces. The true history of the counter is one path
+// in it, the chain that ends in the final value. All other stores are lost.
 type updates struct {
 	*Case
-	named []bool  // by operation: a store that another operation saw
-	place []int32 // by operation: index of a store in its chain, growing; 0 = it is in none
-	link  []int32 // by operation, plus one: in the chain, the next store; outside, where its branch left the chain
+	named []bool  // by operation: another operation saw this store
+	place []int32 // by operation: position of a store in its chain, growing; 0 = in no chain
+	link  []int32 // by operation, plus one: next store of the chain; outside of it, the store at which the branch left it
 	pages []page  // by key
 
 	astray map[replacing]bool // acknowledged stores outside of their chains
@@ -29,7 +29,7 @@ type updates struct {
 	byValue []counted // by key, if no operation names the store that it saw
 
 	acknowledged, lost int64
-	unseen             int64 // stores that were seen, but not acknowledged, and lost
+	unseen             int64 // lost stores that were seen, but not acknowledged
 	unexplained        int64 // reads of a store, or of a value, that the history does not have
 	blames[witness]
 }
@@ -38,14 +38,14 @@ type page struct {
 	end     int32 // last store of the chain, plus one
 	first   int32 // first store of the chain, plus one
 	base    int64 // value before the first store
-	based   bool  // ... is known
+	based   bool  // the base is known
 	stores  bool
 	final   bool // the page was read at the end
 	cropped bool // the chain begins with a store that the history does not have
 }
 
 // witness is the evidence of a violation.
-type witness struct{ store, other int32 } // into Ops; -1 = none
+type witness struct{ store, other int32 } // indices in Ops; -1 = none
 
 // judgeLostUpdates uses the idea of Elle (Kingsbury, Alvaro 2020): writes have names, so that their order is
 // observable.
@@ -122,7 +122,7 @@ func (u *updates) read() {
 			if u.begins(op, op.Value-wrote) {
 				continue
 			}
-			u.unexplained++ // it names no store, and differs from the initial value
+			u.unexplained++ // the operation names no store, and its value differs from the initial one
 			continue
 		}
 		if op.Kind == history.Store && op.Outcome == history.Failed {
@@ -199,7 +199,7 @@ func (u *updates) deepest() {
 		return
 	}
 	const acknowledged = 1 << 32
-	// number of stores up to there, acknowledged ones first; -1 = being counted
+	// number of stores up to an operation, acknowledged ones with that weight; -1 = being counted
 	depth := history.Make[int64](&u.scratch, len(u.Ops))
 	best := make([]int64, u.keys)
 	var path []int32
@@ -230,8 +230,8 @@ func (u *updates) deepest() {
 	}
 }
 
-// chains marks the chains that end in the final values. It goes through the history backwards, once. A store that was
-// answered after the one which replaced it is followed at once.
+// chains marks the chains that end in the final values. It goes through the history backwards, once. A store that comes
+// later in the history than the store which replaced it is followed immediately.
 func (u *updates) chains() {
 	const ahead = -1 // index of a store that was not reached yet
 	for k := range u.pages {
@@ -278,7 +278,7 @@ func (u *updates) missing() {
 		}
 		left := u.left(int32(i))
 		if op := &u.Ops[left]; op.Seen != 0 && u.seen(op) < 0 {
-			continue // it replaced a store that the history does not have, which may be in the chain
+			continue // it replaced a store outside of the history, which may be in the chain
 		}
 		cause, other := u.cause(left)
 		if u.Ops[i].Outcome != history.OK {
@@ -294,8 +294,8 @@ func (u *updates) missing() {
 	}
 }
 
-// overwrites returns the first store of the chain, from a given one, that had no answer yet when a lost store was
-// called: earlier ones cannot have overwritten it.
+// overwrites returns the first store of the chain, from a given one on, that can have overwritten a lost store: earlier
+// ones were answered before the lost store was called.
 func (u *updates) overwrites(lost, from int32) int32 {
 	op := &u.Ops[lost]
 	for from >= 0 && u.before(u.Ops[from].Return, op.Call, u.Ops[from].Process, op.Process) && u.link[from] > 0 {
@@ -304,7 +304,7 @@ func (u *updates) overwrites(lost, from int32) int32 {
 	return from
 }
 
-// left returns the store at which a lost store's branch left the chain. Each branch is followed once.
+// left returns the store at which the branch of a lost store left the chain. Each branch is followed once.
 func (u *updates) left(i int32) int32 {
 	var path []int32
 	at := i

@@ -14,19 +14,18 @@ import (
 // counted has the values of a page, if no operation names the store that it saw.
 type counted struct {
 	least        int64 // smallest value that was read or replaced
-	known        bool  // ... is known
+	known        bool  // least is known
 	acknowledged int64
 	unknown      int64
 	final        int64
 	read         bool              // the page was read at the end
-	by           map[int64][]int32 // value -> acknowledged stores of it; all but one are lost
-	doubled      int64             // number of these lost stores
+	by           map[int64][]int32 // value -> acknowledged stores of it; all but one of them are lost
+	doubled      int64             // number of stores that are lost for this reason
 }
 
 // byValues judges a history whose operations do not name stores. Each store writes one more than its visit read. So two
-// acknowledged stores of the same value have replaced the same one, and one is lost; and the page must have grown by
-// the number of acknowledged stores. Without a final value, or with stores that had no answer, it may not find all
-// losses.
+// acknowledged stores of the same value have replaced the same store, and one of them is lost. The page must also have
+// grown by the number of acknowledged stores. Losses may stay hidden without a final value, or if stores had no answer.
 func (u *updates) byValues() Verdict {
 	pages := make([]counted, u.keys)
 	for i := range u.Ops {
@@ -73,7 +72,7 @@ func (u *updates) byValues() Verdict {
 	return u.ofValues(unread, inexact, more)
 }
 
-// blamePage blames lost stores of a page, except for as many as excused late visits can have overwritten.
+// blamePage blames the lost stores of a page, except for as many as excused late visits can have overwritten.
 func (u *updates) blamePage(p *counted, lost int64) {
 	w, most := u.overwritten(p)
 	if most = min(most, lost); most > 0 {
@@ -94,8 +93,8 @@ func (u *updates) blamePage(p *counted, lost int64) {
 	}
 }
 
-// overwritten returns how many stores of a page excused late visits can have overwritten, and the first excuse: for
-// each, the stores that were answered between its load and its own answer.
+// overwritten returns the number of stores of a page that excused late visits can have overwritten, and the first
+// excuse. A visit can have overwritten the stores that were answered between its load and its own answer.
 func (u *updates) overwritten(p *counted) (why *window, most int64) {
 	var returns []time.Duration
 	var late []int32

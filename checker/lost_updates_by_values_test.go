@@ -7,8 +7,7 @@ import (
 	"hammerlock/history"
 )
 
-// nameless is a history as somebody writes it who does not know whose stores were seen, and whose pages have been
-// viewed before.
+// nameless is a history of a program that does not know whose stores were seen, with pages that had views before.
 func nameless(h *history.History, base int64) *history.History {
 	other := *h
 	other.Ops = slices.Clone(h.Ops)
@@ -22,8 +21,8 @@ func nameless(h *history.History, base int64) *history.History {
 	return &other
 }
 
-// TestValuesTellWhatNamesTell judges lives of right and wrong locks with the names of the stores that were seen, and
-// without.
+// TestValuesTellWhatNamesTell judges histories of right and wrong locks, with and without the names of the stores that
+// were seen.
 func TestValuesTellWhatNamesTell(t *testing.T) {
 	compared, lost := 0, 0
 	all := 300

@@ -10,8 +10,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// cause returns why the branch that begins with a store was lost, and which store of the chain replaced it; -1 if none
-// did.
+// cause returns why the branch that begins with a store was lost, and the store of the chain that replaced it; -1 if
+// there is none.
 func (u *updates) cause(branch int32) (string, int32) {
 	op := &u.Ops[branch]
 	rival := int32(-1)
@@ -43,9 +43,9 @@ func (u *updates) conflict(a, b int32) string {
 			continue
 		}
 		if store.Outcome == history.OK {
-			return u.forgotten(history.StaleRead) // it was stored, and then missing
+			return u.forgotten(history.StaleRead) // it was acknowledged, and a later load did not see it
 		}
-		return history.ZombieWrite // it took effect after its visit had given it up
+		return history.ZombieWrite // it took effect after its visit had given up
 	}
 	cause := history.Exclusion
 	for _, i := range [2]int32{a, b} {
@@ -64,14 +64,14 @@ func (u *updates) conflict(a, b int32) string {
 	return cause
 }
 
-// ofTheLock lists the causes by which a store can be lost although the counter is correct: both visits held the lock,
-// or one was late.
+// ofTheLock lists the causes by which a store is lost although the counter is correct: both visits held the lock, or
+// one was late.
 var ofTheLock = []string{history.Exclusion, history.ChangedRead, history.Overrun, history.ZombieWrite}
 
-// explains returns what may have lost a store without fault of the lock. If a visit was late, its process was paused
-// for too long to be in time; a planned fault explains only a store that was on its way when it began, because no lock
-// can stop that. If two visits held the lock, servers may have forgotten one hold. Otherwise the counter's server may
-// have forgotten the store.
+// explains returns the window that may have lost a store without fault of the lock; nil if there is none. A late visit
+// is excused if its process was paused for long enough. A planned fault explains only a store that was on its way when
+// the fault began, because no lock can stop such a store. If two visits held the lock, servers may have forgotten one
+// hold. Otherwise the counter's server may have forgotten the store.
 func (u *updates) explains(cause string, store, other int32) *window {
 	if !slices.Contains(ofTheLock, cause) {
 		to := u.end()
@@ -116,7 +116,7 @@ func (u *updates) explains(cause string, store, other int32) *window {
 	return nil
 }
 
-// lateness returns when a visit used the counter, and how long after the end of its hold that was.
+// lateness returns the time at which a visit used the counter, and by how much its hold had ended before.
 func (u *updates) lateness(cause string, h *hold, i int32) (at, late time.Duration) {
 	at = u.Ops[i].Return
 	if cause == history.Overrun {
@@ -128,7 +128,7 @@ func (u *updates) lateness(cause string, h *hold, i int32) (at, late time.Durati
 	return at, at - h.lapse()
 }
 
-// load returns the load whose value a store replaced; -1 if it is unknown. It is before the store in its lane.
+// load returns the load whose value a store replaced; -1 if it is unknown. It comes before the store in the same lane.
 func (u *updates) load(store int32) int32 {
 	op := &u.Ops[store]
 	h := u.hold(op.Hold)
@@ -151,8 +151,8 @@ func (u *updates) load(store int32) int32 {
 // replacing identifies stores by their hold and the store that they replace.
 type replacing struct{ hold, seen history.ID }
 
-// stale finds loads that saw an older store than one that had returned before their call. If the visit of the load lost
-// its store, that is blamed instead. Only the chain is examined: a page with another branch has failed already.
+// stale finds loads that saw an older store than one that had returned before their call. If the load's visit lost its
+// own store, that is blamed instead. Only the chain is examined: a page with another branch has failed already.
 func (u *updates) stale() {
 	loadOrStore := func(op *history.Op) bool {
 		return op.Outcome == history.OK && (op.Kind == history.Load || op.Kind == history.Store)
@@ -182,7 +182,6 @@ func (u *updates) stale() {
 	})
 }
 
-// verdict reports the worst cause.
 func (u *updates) verdict() Verdict {
 	v := Verdict{Exposed: u.acknowledged, Misses: map[string]int64{}}
 	worst := u.into(&v, updateCauses)
@@ -225,7 +224,7 @@ func (u *updates) verdict() Verdict {
 	return v
 }
 
-// tell adds the two visits of a finding to the verdict: their loads and stores by call.
+// tell adds the two visits of a finding to the verdict: their loads and stores, sorted by call.
 func (u *updates) tell(v *Verdict, f witness) {
 	var list []int32
 	for _, i := range [2]int32{f.store, f.other} {
@@ -249,7 +248,6 @@ func (u *updates) tell(v *Verdict, f witness) {
 	}
 }
 
-// sentence describes an operation on the counter.
 func (u *updates) sentence(op *history.Op) string {
 	s := ""
 	switch op.Kind {

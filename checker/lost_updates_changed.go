@@ -2,8 +2,8 @@ package checker
 
 import "hammerlock/history"
 
-// changed finds readers that loaded a page at the beginning and the end of their visit and saw different stores:
-// another worker has stored in between. Clocks are not needed to find that, only for its cause.
+// changed finds readers that loaded a page at the beginning and at the end of their visit and saw different stores:
+// another worker stored in between. Clocks matter only for the cause.
 func (u *updates) changed() {
 	for _, n := range u.byCall {
 		h := &u.holds[n]
@@ -25,8 +25,8 @@ func (u *updates) changed() {
 	}
 }
 
-// interference returns the cause of a changed page: the reader loaded after its hold had ended, the writer stored after
-// its own, or else both held the lock.
+// interference returns the cause of a changed page: the reader loaded after its hold had ended, or the writer stored
+// after its own hold had ended, or both held the lock.
 func (u *updates) interference(h *hold, again *history.Op, store int32) string {
 	if again.Return > h.lapse() {
 		return history.Overrun

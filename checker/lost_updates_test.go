@@ -9,7 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// visit is a whole visit of one tick an operation from call on: it saw a store and replaced it.
+// visit is a whole visit from call on, one tick for each operation: it loads what the store seen wrote, and replaces
+// it.
 func (s *builder) visit(w int32, call int, seen history.ID, value int64) history.ID {
 	at := func(n int) (d int) { return call + 2*n }
 	hold := s.grant(w, dur(at(0)), dur(at(0)+1), 100)
@@ -19,8 +20,8 @@ func (s *builder) visit(w int32, call int, seen history.ID, value int64) history
 	return store
 }
 
-// stoppedInStore lets a fault stop the process of a visit, whose lease ends meanwhile, before or after it calls its
-// store.
+// stoppedInStore lets a fault stop the process of a visit before or after the call of its store. Meanwhile the lease
+// ends.
 func (s *builder) stoppedInStore(call time.Duration) {
 	s.h.Faults = []history.Injection{{Effect: processStops}}
 	s.h.Bounds.Gap = time.Millisecond
@@ -36,8 +37,8 @@ func (s *builder) stoppedInStore(call time.Duration) {
 	s.final(100, late, 1)
 }
 
-// lateStore is a store that was called in time and arrived 20 ms after the end of its lease, in a process that stood
-// still meanwhile without a fault.
+// lateStore is a store that was called in time and took effect 20 ms after the end of its lease. Its process was paused
+// for a given time without a fault.
 func (s *builder) lateStore(still time.Duration) {
 	s.h.Bounds.Gap = time.Millisecond
 	s.add(history.Op{Kind: history.Gap, Worker: -1, Key: -1, Call: 6, Return: 6 + still})
@@ -172,7 +173,7 @@ func TestLostUpdates(t *testing.T) {
 	}
 }
 
-// TestLostUpdateShowsTheTwoVisits demands exactly the loads and stores of the two visits.
+// TestLostUpdateShowsTheTwoVisits: the evidence has exactly the loads and stores of the two visits.
 func TestLostUpdateShowsTheTwoVisits(t *testing.T) {
 	s := newBuilder()
 	a := s.visit(1, 0, 0, 0)
@@ -198,13 +199,13 @@ func TestLostUpdateShowsTheTwoVisits(t *testing.T) {
 	}
 }
 
-// register is a counter as it really is, with whatever can happen to it.
+// register is the true state of a counter.
 type register struct {
 	id    history.ID
 	views int64
 }
 
-// drawUpdates lets visits run against a register, mostly in turn, and breaks what can break.
+// drawUpdates lets visits use a register, mostly in turn, with random errors.
 func drawUpdates(r *rand.Rand) *builder {
 	s := newBuilder()
 	var reg register
@@ -215,13 +216,13 @@ func drawUpdates(r *rand.Rand) *builder {
 	}
 	var visits []open
 	var late []register
-	wild := r.IntN(3) // 0: in turn
+	wild := r.IntN(3) // 0: the visits take turns
 	now := 0
 	write := func(v register) { past = append(past, reg); reg = v }
 	visitors := int32(1 + r.IntN(5))
 	for next := int32(0); next < visitors || len(visits) > 0; now += 3 {
 		if wild == 2 && len(past) > 0 && r.IntN(12) == 0 {
-			reg = past[r.IntN(len(past))] // the store forgets
+			reg = past[r.IntN(len(past))] // the counter forgets
 		}
 		if len(late) > 0 && r.IntN(2) == 0 {
 			write(late[0])
@@ -266,8 +267,8 @@ func drawUpdates(r *rand.Rand) *builder {
 	return s
 }
 
-// orders tries every order of the acknowledged stores and of any of those that may have taken effect: is there one in
-// which each replaced the one before, that ends in the final count, and in which no load came too late for what it saw?
+// orders tries every order of the acknowledged stores, with any of those that may have taken effect. Is there one in
+// which each store replaced the one before, which ends in the final count, and in which no load saw too old a store?
 func orders(c *Case) bool {
 	var stores, loads []*history.Op
 	var final *history.Op
@@ -322,7 +323,7 @@ func readable(chain, loads, stores []*history.Op, final *history.Op) bool {
 		if l.Kind == history.Store && l.Outcome == history.Unknown {
 			if _, in := place[l.ID]; !in {
 				if _, saw := place[l.Seen]; !saw {
-					return false // its load saw what never was
+					return false // its load saw a state that never existed
 				}
 				continue
 			}
@@ -366,7 +367,7 @@ func TestLostUpdatesAgainstEveryOrder(t *testing.T) {
 	p.run(t)
 }
 
-// TestLostUpdatesCountsWhatTheSumsCount compares the number of lost page views with the sums where both are exact.
+// TestLostUpdatesCountsWhatTheSumsCount compares the number of lost page views with the sums, where both are exact.
 func TestLostUpdatesCountsWhatTheSumsCount(t *testing.T) {
 	compared := 0
 	histories := many(20_000)

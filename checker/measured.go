@@ -9,9 +9,9 @@ import (
 	"hammerlock/internal/human"
 )
 
-// WithMeasured adds verdicts on what was measured besides the operations: on the program of a lock, first if it failed,
-// and on the cost of a visit. They do not change other verdicts, except if keys were in a database that was not
-// searched. All verdicts of a run pass here, and get their remedies.
+// WithMeasured adds verdicts on what was measured besides the operations: on the cost of a visit, and on the program of
+// a lock, which comes first if it failed. Other verdicts stay, except if keys were in a database that was not searched.
+// All verdicts of a run pass here, and get their remedies.
 func WithMeasured(all []Verdict, m *history.Measured, h *history.Header, ttl time.Duration) []Verdict {
 	if m != nil && m.Cost != nil {
 		all = append(all, weighCost(m.Cost, h))
@@ -30,8 +30,8 @@ func WithMeasured(all []Verdict, m *history.Measured, h *history.Header, ttl tim
 	return append([]Verdict{v}, all...)
 }
 
-// Things that a client must do on every new connection, with exceptions. An omission shows when connections have
-// broken, or at once if a driver does not pass on its settings.
+// A client must do these things on every new connection. An omission shows when connections have broken, or immediately
+// if a driver does not pass on its settings.
 const (
 	selectAgain = "Select the database on every new connection: a client that connects again begins with database 0, " +
 		"where other clients do not look. A library that can name none claims defaults: docs/DRIVERS.md."
@@ -40,7 +40,7 @@ const (
 )
 
 // misled notes, in failed verdicts, that the lock's clients wrote to another database, or were refused as another user.
-// Keys left in another database were not looked for.
+// Keys in another database were not looked for.
 func misled(all []Verdict, m *history.Measured, h *history.Header) {
 	remedy := ""
 	for _, text := range m.Said {
@@ -57,14 +57,14 @@ func misled(all []Verdict, m *history.Measured, h *history.Header) {
 			if m.Elsewhere != "" {
 				v.Story = append(v.Story, m.Elsewhere)
 			}
-			v.advise(strings.TrimSpace(v.Remedy + " " + remedy)) // it may not be the reason
+			v.advise(strings.TrimSpace(v.Remedy + " " + remedy)) // this may not be the reason
 		case v.Status == Pass && v.Checker == history.Liveness && h.Claims.Cleans && m.Elsewhere != "":
 			v.Status, v.Summary = Inconclusive, m.Elsewhere+": what was left there was not looked for. "+selectAgain
 		}
 	}
 }
 
-// Prompt is how long a ping of the lock's program may take at the median: a tenth of the lease.
+// Prompt is the longest median time of a ping to the lock's program: a tenth of the lease.
 func Prompt(lease time.Duration) time.Duration { return lease / 10 }
 
 // weighDriver judges the lock's program: whether it answered, and in time.
@@ -81,13 +81,13 @@ func weighDriver(d *history.Driver, lease time.Duration) Verdict {
 }
 
 // An uncontended visit to a lease costs four commands: SET, and a script with GET and DEL. A waiter tries once per
-// backoff. A storm is more than ten times that, on each server.
+// backoff. More than ten times that, on each server, is a storm.
 const (
 	commandsOfALease = 4
 	storm            = 10
 )
 
-// weighCost judges the cost of a visit to the only page, for which all workers but the holder wait all the time.
+// weighCost judges the cost of a visit. The run has a single page, and all workers but the holder wait for it.
 func weighCost(c *history.Cost, h *history.Header) Verdict {
 	v := Verdict{Checker: "cost", Exposed: c.Visits, Summary: "it is not known what a visit cost"}
 	if c.Commands == nil || c.Visits == 0 || h.Retry <= 0 {

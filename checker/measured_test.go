@@ -9,7 +9,7 @@ import (
 	"hammerlock/history"
 )
 
-// TestWhatAVisitMayCost: tries in vain are the waiters' right, as many as their backoff allows; a storm is not.
+// TestWhatAVisitMayCost: waiters may try in vain as often as their backoff allows; more tries are a storm.
 func TestWhatAVisitMayCost(t *testing.T) {
 	t.Parallel()
 	spent := func(commands float64) *float64 { return &commands }
@@ -35,8 +35,8 @@ func TestWhatAVisitMayCost(t *testing.T) {
 	}
 }
 
-// TestKeysInAnotherDatabase: a failure tells of them, and a lock that claims to leave nothing is not said to, for
-// nobody looked there. One that fails, and one that passes and claims nothing of the kind, stay as they are.
+// TestKeysInAnotherDatabase: a failed verdict mentions them, and a lock that claims to leave nothing does not pass,
+// since that database was not searched. A failure of another kind, and a pass without that claim, stay.
 func TestKeysInAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	const where = "n1 had keys in database 0, and clients are sent to database 3"
@@ -70,7 +70,7 @@ func TestKeysInAnotherDatabase(t *testing.T) {
 	}
 }
 
-// TestALateDriverIsNoExcuseForTheLock: that its pings are late leaves the run undecided, but what stamps prove stands.
+// TestALateDriverIsNoExcuseForTheLock: late pings leave the run undecided, but a violation that stamps prove stands.
 func TestALateDriverIsNoExcuseForTheLock(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -112,7 +112,7 @@ func failed(verdicts []Verdict) (causes []string) {
 	return causes
 }
 
-// TestAServiceThatEndedByItselfNeverPasses: its program is named.
+// TestAServiceThatEndedByItselfNeverPasses: the verdict names its program.
 func TestAServiceThatEndedByItselfNeverPasses(t *testing.T) {
 	t.Parallel()
 	s := newScript()

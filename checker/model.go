@@ -15,8 +15,8 @@ type PageStory struct {
 	model.Story
 }
 
-// Stories returns the stories of all pages of a history, by the model of its lock. If holds share the lock, each has
-// its own, and the exclusive ones have one together.
+// Stories returns the stories of all pages of a history, by the model of its lock. If holds share the lock, each shared
+// hold has a story of its own, and the exclusive holds have one together.
 func Stories(h *history.History) ([]PageStory, error) {
 	c, err := Prepare(h)
 	if err != nil {
@@ -40,11 +40,11 @@ func Stories(h *history.History) ([]PageStory, error) {
 	return list, nil
 }
 
-// mostOfAPart is how many states are searched for the story of a part of a page.
+// mostOfAPart is the largest number of states that are searched for the story of a part of a page.
 const mostOfAPart = 10_000
 
-// story explains a page: all of its holds, then those of each machine and of each process alone, whose clocks agree
-// better. What these prove is true whatever the others did. It returns the story with the highest cost.
+// story explains holds of a page: all of them, then those of each machine and of each process alone, whose clocks agree
+// better. Each story is true whatever other holds did, so it returns the story with the highest cost.
 func (c *Case) story(holds []int32) (page *pages, worst model.Story) {
 	if text := c.beyondModel(); text != "" {
 		return nil, model.Story{Status: model.NotModelled, Missing: text}
@@ -75,10 +75,10 @@ type pages struct {
 	*ruler
 	*model.Page
 	holds []int32   // number of a hold in the page -> its index in the case
-	why   []*window // by window of the page
+	why   []*window // number of a window in the page -> the window
 }
 
-// page is what the model has to explain about some holds of a page.
+// page describes some holds of a page for the model.
 func (c *Case) page(holds []int32, s scope) *pages {
 	p := &pages{ruler: &ruler{c: c, scope: s}, holds: holds, Page: &model.Page{Rules: model.Rules{
 		Expires: c.Claims.Expires, Owned: c.Claims.Owned,
@@ -98,7 +98,7 @@ func (c *Case) page(holds []int32, s scope) *pages {
 		}
 		if h.Release >= 0 {
 			p.add(h, int32(i), h.Release)
-		} else if h.ending == maybe || h.upgraded { // its worker died, its record ends, or an upgrade freed it
+		} else if h.ending == maybe || h.upgraded { // the worker died, its record ends, or an upgrade freed the hold
 			p.Calls = append(p.Calls, model.Call{Hold: int32(i), Kind: model.Release, Unanswered: true,
 				From: h.releaseCall - p.half(h), To: history.Forever})
 		}
@@ -124,7 +124,7 @@ func (c *Case) stands(h *hold) bool {
 	return sites > c.Sites/2
 }
 
-// add adds a call of a hold. If it was refused, that says that the lock was not its own, or nothing.
+// add adds a call of a hold. A refusal says that the lock was not the caller's, or says nothing and is left out.
 func (p *pages) add(h *hold, place, i int32) {
 	op := &p.c.Ops[i]
 	half := p.half(h)
@@ -144,7 +144,7 @@ func (p *pages) add(h *hold, place, i int32) {
 		call.Kind == model.Release && p.c.mayBeInner(h, op):
 		call.Unanswered, call.To = true, history.Forever
 	case op.Outcome == history.Failed && op.Reason == history.Lost:
-		// it was sent again, and had its effect the first time; or it freed a few sites at once
+		// it took effect when it was sent the first time; or the release freed a few sites
 		if (&leases{ruler: *p.ruler}).repeated(i) || p.c.Sites > 1 && op.Kind == history.Release {
 			first := call
 			first.Unanswered, first.To = true, history.Forever
@@ -159,7 +159,7 @@ func (p *pages) add(h *hold, place, i int32) {
 	p.Calls = append(p.Calls, call)
 }
 
-// ends sets what the answer to a call says about the end of the lease, if that does not follow from the request.
+// ends sets what the answer to a call says about the end of the lease, unless that follows from the request.
 func (p *pages) ends(call *model.Call, op *history.Op) {
 	if !p.c.Claims.Expires || op.Until == 0 || op.Until == history.Forever || op.Outcome != history.OK {
 		return
@@ -173,7 +173,7 @@ func (p *pages) ends(call *model.Call, op *history.Op) {
 	}
 }
 
-// inner adds what a hold's owner did in inner holds. An inner release does not free the lock, and may extend the lease.
+// inner adds a re-entry, or an inner release: it does not free the lock, and may extend the lease.
 func (p *pages) inner(h *hold, place, i int32) {
 	op := &p.c.Ops[i]
 	switch {
@@ -191,15 +191,14 @@ func (p *pages) inner(h *hold, place, i int32) {
 	}
 }
 
-// mayBeInner tells whether it is unknown if a release of a hold is the outermost one, because a call before has no
-// answer.
+// mayBeInner reports whether it is unknown if a release is the outermost one, because an earlier call has no answer.
 func (c *Case) mayBeInner(h *hold, release *history.Op) bool {
 	return c.reentered(h, history.Forever, release.Call) || h.doubtful && slices.ContainsFunc(c.reenters(h),
 		func(i int32) bool { return c.Ops[i].Outcome == history.Unknown && c.Ops[i].Call < release.Call })
 }
 
-// alone tells whether no other call of a hold can have had its effect during a call. What the hold itself changed
-// meanwhile is refused rightly.
+// alone reports whether no other call of a hold can have taken effect during a call. If the hold changed during the
+// call, a refusal is right.
 func (p *pages) alone(h *hold, op *history.Op) bool {
 	for _, n := range append(slices.Clip(p.c.extends(h)), h.Release) {
 		if n >= 0 && p.c.Ops[n].ID != op.ID && p.c.Ops[n].Call < op.Return &&
@@ -210,8 +209,8 @@ func (p *pages) alone(h *hold, op *history.Op) bool {
 	return true
 }
 
-// sights adds when the keys of holds were seen on the only server. If a lock does not clean up, keys may stay after the
-// hold; and if a lease may begin before the request, one key may belong to several holds in turn.
+// sights adds the records of holds' keys that were seen on the only server. If a lock does not clean up, a key may stay
+// after its hold. If a lease may begin before the request, one key may belong to several holds in turn.
 func (p *pages) sights(key int32, holds []int32) {
 	if p.c.Nodes > 1 || p.c.Sites > 1 || p.c.Claims.Begins || len(p.c.sightsOf(key)) == 0 {
 		return
@@ -233,15 +232,15 @@ func (p *pages) sights(key int32, holds []int32) {
 	}
 }
 
-// overlong tells whether a key was seen with a longer TTL than any lease. Its token and its expiry are read one after
-// the other, so a shorter one may belong to the next hold.
+// overlong reports whether a key was seen with a longer TTL than any lease. Its token and its expiry are read one after
+// the other, so a TTL of up to a lease may belong to the next hold.
 func (p *pages) overlong(h *hold, sight *history.Op) bool {
 	return p.c.Claims.Cleans && p.c.Claims.Expires && h.TTL > 0 && (sight.Until == history.Forever ||
 		sight.Until-sight.Return > p.c.lease && p.c.stretched(h.Call, sight.Return) == nil)
 }
 
-// atWork adds the windows in which servers may forget, or extend, what they have of a key. They are widened by the
-// possible difference between the suite's clock and those of the calls.
+// atWork adds the windows in which servers may forget, or extend, what they have of a key. It widens them by the slack
+// between the suite's clock and the clocks of the calls.
 func (p *pages) atWork(key int32, slack time.Duration) {
 	from, to := history.Forever, -history.Forever
 	for i := range p.Calls {
@@ -263,7 +262,7 @@ func (p *pages) atWork(key int32, slack time.Duration) {
 			Restores: !planned || !e.Known() || e.Loses == history.LosesWrites,
 			Late:     planned && (!e.Known() || e.Loses == history.LosesTime)})
 	}
-	// a lock may be granted by exactly a majority, so that one site that comes back empty lets another have one
+	// a bare majority may have granted the lock, so one site that comes back empty may let another worker have it
 	if p.c.Sites > 1 {
 		for i := range p.c.windows {
 			w := &p.c.windows[i]

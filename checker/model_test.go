@@ -10,7 +10,7 @@ import (
 	"hammerlock/model"
 )
 
-// inWords is a story in a few words: what the lock did wrong, what the servers lost, or what the model has no word for.
+// inWords is a story in a few words: mistakes of the lock, losses of the servers, or what the model does not support.
 func inWords(s model.Story) string {
 	var words []string
 	for _, x := range s.Steps {
@@ -31,13 +31,13 @@ func inWords(s model.Story) string {
 func TestStories(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{
-		// On one server both releases cannot be answered "ok", whatever it forgot.
+		// One server cannot answer "ok" to both releases, whatever it forgot.
 		"stories/forgot-nodes1.jsonl": "forgotten, false-release",
-		// The key of the first holder was seen on the server after the incident: it had not forgotten.
+		// After the incident, the key of the first holder was seen on the server: it had forgotten nothing.
 		"stories/incident-but-key-seen.jsonl":   "double-grant, false-release",
 		"stories/told-lost-then-released.jsonl": "false-release",
 		"stories/sight-without-end.jsonl":       "ttl-too-long",
-		// A grant may stand on exactly three of five sites, and one of them came back empty.
+		// Exactly three of five sites may have granted the lock, and one of these came back empty.
 		"stories/redlock-one-of-five-restarts.jsonl":     "forgotten",
 		"stories/ordered-readers-in-one-batch.jsonl":     "",
 		"excuse/double-grant-counter.plain.jsonl":        "double-grant",

@@ -16,11 +16,11 @@ import (
 	"testing"
 )
 
-// mutant is an error that is planted in a source file of this package. The test that compares its checker with a slow,
-// obvious oracle must fail then.
+// mutant is an error that is planted in a source file of this package. The test that compares the checker in this file
+// with a slow, obvious oracle must then fail.
 type mutant struct {
 	file, test string
-	edits      []string // what is replaced, once in the file, and by what
+	edits      []string // pairs of a text that occurs once in the file, and its replacement
 }
 
 var mutants = map[string]mutant{
@@ -112,8 +112,8 @@ var mutants = map[string]mutant{
 		[]string{"if op.Return-w.asked > lease {", "if op.Call-w.asked > lease {"}},
 }
 
-// TestLiveMutantsAreCaught compiles the package once, with all mutants, and runs the test of each with that mutant
-// alone.
+// TestLiveMutantsAreCaught compiles the package once, with all mutants. Then it runs the test of each mutant, with only
+// this mutant switched on.
 func TestLiveMutantsAreCaught(t *testing.T) {
 	names := slices.Sorted(maps.Keys(mutants))
 	binary := filepath.Join(t.TempDir(), "checker.test")
@@ -151,13 +151,13 @@ func TestLiveMutantsAreCaught(t *testing.T) {
 	}
 }
 
-// schemata puts all mutants into one copy of the package, and returns the file that puts the copy in the place of the
-// sources. A function that a mutant changes has one more body, which runs if MUTANT is the mutant's number, from 1
-// (mutant schemata: Untch, Offutt and Harrold, ISSTA 1993).
+// schemata puts all mutants into one copy of the package, and returns the file that replaces the sources by this copy.
+// A function that a mutant changes has one more body, which runs if MUTANT is the number of the mutant, from 1 (mutant
+// schemata: Untch, Offutt and Harrold, ISSTA 1993).
 func schemata(t *testing.T, names []string) string {
 	t.Helper()
 	dir := t.TempDir()
-	// by file; what is added, by its place in the source
+	// by file: its source; and by place in it: the text to insert there
 	sources, added := map[string]string{}, map[string]map[int]string{}
 	for i, name := range names {
 		m := mutants[name]
@@ -215,8 +215,8 @@ func schemata(t *testing.T, names []string) string {
 	return list
 }
 
-// function is one of a source file: its name, its text with and without the body, where the body begins, and a call of
-// its mutant with its own arguments, for fmt.Sprintf.
+// function is a function of a source file: its name, its text with and without the body, the place where the body
+// begins, and a format for fmt.Sprintf that calls its mutant with the same arguments.
 type function struct {
 	name, text, head, call string
 	body                   int

@@ -20,16 +20,16 @@ var once = Checker{
 // onceCauses are the causes, the worst first.
 var onceCauses = []string{history.RunTwice, history.LeftOut, history.ServiceLoss}
 
-// tick is what happened to a key, one for each tick of a schedule.
+// tick is what happened to the key of one tick of a schedule.
 type tick struct {
-	asked   int64       // number of tries that were answered
+	asked   int64       // number of tries
 	granted *history.Op // the certain grant whose lease lasts longest
-	unsure  bool        // another try may have been granted
-	refused *history.Op // the first try that was told that another worker has it
+	unsure  bool        // a try without an answer may have been granted
+	refused *history.Op // the first try that was refused because another worker has it
 }
 
-// judgeOnce judges each key independently. A grant without an answer may be the one that is missing. Nothing excuses a
-// tick that no worker was granted: no server invents a key that was never set.
+// judgeOnce judges each key independently. If no grant is known, a try without an answer may have been granted. Nothing
+// excuses a tick that no worker was granted: no server invents a key that was never set.
 func judgeOnce(c *Case) Verdict {
 	v := Verdict{Summary: "fewer than two workers asked for the same tick"}
 	ticks, b := make([]tick, c.keys), blames[testimony]{}
@@ -83,17 +83,17 @@ func judgeOnce(c *Case) Verdict {
 	return v
 }
 
-// sure is until when the lease of a grant lasts at least, whoever releases it.
+// sure is the earliest end of a grant's lease, whoever releases it.
 func (c *Case) sure(grant *history.Op) time.Duration {
 	return plus(grant.Call, (&ruler{c: c}).least(grant.TTL))
 }
 
-// during tells whether a grant was known before the lease of another had ended, whichever came first.
+// during reports whether a grant was known before the lease of another grant had ended, whichever came first.
 func (c *Case) during(grant, other *history.Op) bool {
 	return grant.Return+c.slack(grant.Process, other.Process) < c.sure(other)
 }
 
-// again is the cause of two grants of the same tick. Servers may have forgotten the first by then.
+// again returns what to blame for two grants of the same tick. Servers may have forgotten the first grant.
 func (c *Case) again(first, second *history.Op) (cause string, t testimony, why *window) {
 	cause = history.RunTwice
 	w := c.forgotten(first.Key, min(first.Call, second.Call), max(first.Return, second.Return))

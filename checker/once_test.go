@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// grantedTick is a tick that a worker was granted and gave back, and that another asked for then.
+// grantedTick is a tick that a worker was granted and gave back; then another worker asked for it.
 func grantedTick(s *builder, key int32, at time.Duration, again func(hold history.Op)) {
 	hold := history.Op{Kind: history.Acquire, Outcome: history.OK, Key: key, Call: at, Return: at + 2, TTL: 1000,
 		Until: at + 1000}
@@ -18,8 +18,8 @@ func grantedTick(s *builder, key int32, at time.Duration, again func(hold histor
 	again(hold)
 }
 
-// TestOnce: a release ends no lease, the end of a lease does, a grant that was heard of late may have been the first,
-// and a tick that all were refused was left out, unless a call had no answer.
+// TestOnce: a release does not end a lease, and the end of the lease does. A grant with a late answer may have been the
+// first one. A tick that all workers were refused was left out, unless a call had no answer.
 func TestOnce(t *testing.T) {
 	later := func(by time.Duration, change func(*history.Op)) func(s *builder) func(history.Op) {
 		return func(s *builder) func(history.Op) {
@@ -58,7 +58,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestATickThatWasLeftOut: who is refused what no worker was granted does not run, and nobody does.
+// TestATickThatWasLeftOut: a worker is refused a tick that no worker was granted, so the tick never runs.
 func TestATickThatWasLeftOut(t *testing.T) {
 	for _, answered := range []bool{true, false} {
 		s := newBuilder()
@@ -82,11 +82,12 @@ func TestATickThatWasLeftOut(t *testing.T) {
 	}
 }
 
-// TestATickThatServersForgot: a planned fault is to blame for a tick that ran twice after it, and an unplanned one
-// leaves it undecided; not so one that was over before the first grant, and none explains a tick that was left out.
+// TestATickThatServersForgot: if a tick ran twice after a loss by a planned fault, the fault is to blame; after an
+// unplanned loss, the verdict is undecided. A loss before the first grant explains nothing, and none explains a tick
+// that was left out.
 func TestATickThatServersForgot(t *testing.T) {
 	for name, x := range map[string]struct {
-		from, to time.Duration // of what breaks
+		from, to time.Duration // time of the loss
 		planned  bool
 		out      bool // the tick is left out
 		status   Status

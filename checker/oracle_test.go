@@ -20,7 +20,7 @@ const (
 	horizon = 64
 )
 
-// tiny draws a history of a few holds whose intervals are nothing anybody would have planned.
+// tiny draws a history of a few holds with random intervals.
 func tiny(draw func(n int) int) *history.History {
 	s := newScript()
 	s.Bounds = history.Bounds{Round: 1}
@@ -35,7 +35,7 @@ func tiny(draw func(n int) int) *history.History {
 		if draw(8) == 0 {
 			op.Outcome, op.Until = history.Unknown, 0
 		}
-		at := ret + time.Duration(draw(5)) // 0 is a hold of no length
+		at := ret + time.Duration(draw(5)) // 0 = a hold of no length
 		if op.Outcome == history.OK && draw(3) == 0 {
 			x := s.extend(id, 0, 0, 0)
 			x.Call, x.Return, x.TTL, x.Until = at, at+1+time.Duration(draw(3)), tinyTTL, at+time.Duration(2+draw(12))
@@ -51,7 +51,7 @@ func tiny(draw func(n int) int) *history.History {
 			x = s.on(id, history.Store, 0, 0)
 			x.Call, x.Return = at, at+1
 			at++
-			if uses := draw(3); uses > 0 { // a leader goes on, and loads at least
+			if uses := draw(3); uses > 0 { // a leader goes on storing, or at least loading
 				at += time.Duration(draw(4))
 				x = s.on(id, history.Load, 0, 0)
 				x.Call, x.Return = at, at+1
@@ -85,7 +85,7 @@ func prepared(t testing.TB, h *history.History) *Case {
 	return s.prepare(t)
 }
 
-// told are a hold's operations as the oracles look them up: one by one, without the code under test.
+// told has the operations of a hold, which the oracles look up one by one, without the code under test.
 type told struct {
 	acquire, extend, load, store, release, crash *history.Op
 }
@@ -111,10 +111,10 @@ func read(h *history.History) []told {
 					switch loaded = op; {
 					case t.load == nil:
 						t.load = op
-					case a.Permits > 0: // a reader looks again
+					case a.Permits > 0: // a reader loads again
 						t.store = op
 					}
-				case history.Store: // the last use is the one that counts
+				case history.Store: // the last store counts, with its load
 					t.load, t.store = loaded, op
 				case history.Release:
 					t.release = op
@@ -126,10 +126,9 @@ func read(h *history.History) []told {
 	return list
 }
 
-// extended tells whether the hold was extended for certain.
+// extended reports whether the hold was certainly extended.
 func (t told) extended() bool { return t.extend != nil && t.extend.Outcome == history.OK }
 
-// believesAt tells whether a holder believed in its hold just after instant t.
 func (t told) believesAt(at int) bool {
 	now := time.Duration(at)
 	until := t.acquire.Until
@@ -140,7 +139,7 @@ func (t told) believesAt(at int) bool {
 		(t.release == nil || now < t.release.Call) && (t.crash == nil || now < t.crash.Call)
 }
 
-// tooMany tells whether holds may not be at the same time: too many permits are out, or one of several is exclusive.
+// tooMany reports whether holds exclude each other: they have too many permits, or one of several is exclusive.
 func tooMany(permits int, list []told) bool {
 	sum, whole := 0, false
 	for _, t := range list {
@@ -153,7 +152,7 @@ func tooMany(permits int, list []told) bool {
 	return permits == 0 && whole && len(list) > 1 || permits > 0 && sum > permits
 }
 
-// tooManyBelieve tries every instant.
+// tooManyBelieve tries every instant: do too many holders believe then?
 func tooManyBelieve(permits int, list []told) bool {
 	for at := range horizon {
 		var now []told
@@ -169,8 +168,8 @@ func tooManyBelieve(permits int, list []told) bool {
 	return false
 }
 
-// lives lists, for every instant at which a hold may have begun in the servers, the first at which it may have
-// ended, trying all instants of its extension, its release and its expiry. coupled leases have a clock.
+// lives lists pairs of instants: each at which a hold may have begun on the servers, and the first at which it may then
+// have ended. It tries all instants of the extension, the release and the expiry.
 func (t told) lives(expires bool) [][2]int {
 	t1, t2 := tinyTTL-1, tinyTTL+1
 	if !expires {
@@ -179,11 +178,11 @@ func (t told) lives(expires bool) [][2]int {
 	var list [][2]int
 	for x := int(t.acquire.Call); x <= int(t.acquire.Return); x++ {
 		first := -1
-		starts := []int{x} // of the last lease
+		starts := []int{x} // possible starts of the last lease
 		if t.extend != nil {
 			from, to := int(t.extend.Call), int(t.extend.Return)
 			if starts = nil; !t.extended() {
-				starts, to = []int{x}, x+t2 // it did nothing, or may land as long as there is a lease
+				starts, to = []int{x}, x+t2 // the extension did nothing, or took effect while the lease lasted
 			}
 			for w := from; w <= to && (!expires || w <= x+t2); w++ {
 				starts = append(starts, w)
@@ -206,8 +205,8 @@ func (t told) lives(expires bool) [][2]int {
 	return list
 }
 
-// endAfter is the first instant at which a hold that began at x and would expire at expiry can have ended, -1 if it
-// cannot have been answered so.
+// endAfter is the first instant at which a hold can have ended that began at x and would expire at expiry; -1 if the
+// answers are impossible then.
 func (t told) endAfter(x, expiry int) int {
 	if t.release == nil {
 		return expiry
@@ -229,8 +228,8 @@ func (t told) endAfter(x, expiry int) int {
 	}
 }
 
-// possible tries all orders and instants: is there one in which no two holds overlap that exclude each other? Sound is
-// false if a hold alone cannot have been answered as it was: that is for another checker.
+// possible tries all orders and instants: is there one in which no holds overlap that exclude each other? The result
+// sound is false if some hold alone cannot have had its answers: another checker judges that.
 func possible(list []told, expires bool) (legal, sound bool) {
 	var lives [][][2]int
 	var granted []told
@@ -264,7 +263,6 @@ func possible(list []told, expires bool) (legal, sound bool) {
 	return place(0, nil), true
 }
 
-// disagreement compares the sweeps with the oracles.
 func disagreement(t testing.TB, h *history.History) string {
 	c := prepared(t, h)
 	list := read(h)
@@ -278,7 +276,7 @@ func disagreement(t testing.TB, h *history.History) string {
 		lost, short := false, len(s.moments(holds, true)) > 0
 		s.losses(holds, true, func(pair) { lost = true })
 		s.proven(holds, true, func(p pair) { lost = lost || s.c.holds[p.second].Outcome == history.OK })
-		// Where a hold's lease may have been over before it was answered the order is not forced: only what fails is
+		// If a hold's lease may have been over before its answer, its place in the order is unknown: then only a failure is
 		// certain.
 		if legal, sound := possible(list, h.Claims.Expires); sound && lost == legal && (lost || !short) {
 			return fmt.Sprintf("losses: got %v, want %v", lost, !legal)
@@ -292,8 +290,8 @@ func disagreement(t testing.TB, h *history.History) string {
 	return ""
 }
 
-// interleaved tries every instant: somebody began to believe after another's belief was due to end, and believed
-// or had believed at a moment of that other's visit, before the other stored; with a fence, it had loaded, too.
+// interleaved tries every instant. It looks for a holder that began to believe after the end of another's belief, and
+// believed during that other's visit, before its store. With a fence, it must have loaded, too.
 func interleaved(list []told, fenced bool) bool {
 	for _, t := range list {
 		if t.store == nil || t.acquire.Outcome != history.OK {
@@ -350,7 +348,7 @@ func TestSweepsAgainstOracleShrinking(t *testing.T) {
 	})
 }
 
-// The exact sweep and porcupine say the same of histories in which leases have no clock.
+// The exact sweep and porcupine give the same verdict if leases have no clock.
 func TestPorcupineAgrees(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	illegal := 0
@@ -371,7 +369,7 @@ func TestPorcupineAgrees(t *testing.T) {
 	}
 }
 
-// What the sweep that knows clocks calls legal is legal for porcupine, which does not.
+// If the sweep, which knows clocks, calls a history legal, porcupine, which does not, calls it legal, too.
 func TestClocksOnlyForbid(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range many(10_000) {

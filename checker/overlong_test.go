@@ -8,12 +8,12 @@ import (
 	"hammerlock/history"
 )
 
-// longKeys are keys whose lease is 300 ms, as they are seen at 100 ms.
+// longKeys are sights of a key at 100 ms whose lease is 300 ms.
 var longKeys = map[string]struct {
-	until    time.Duration // of the key, as it is seen at 100 ms
-	refused  bool          // another is refused after the lease
+	until    time.Duration // expiry of the key, as it is seen at 100 ms
+	refused  bool          // another worker is refused after the lease
 	jump     bool          // the server's clock is set
-	token    bool          // the token is the hold's
+	token    bool          // the token is that of the hold
 	failures string
 }{
 	"as long as the lease": {300 * ms, false, false, true, "lease-validity: silent-reacquire"},
@@ -35,15 +35,15 @@ var longKeys = map[string]struct {
 	"another is refused": {300 * ms, true, false, true, "lease-validity: ttl-too-long"},
 }
 
-// TestAKeyThatLivesTooLong: what is seen of a key during the run shows a longer life than any lease, whoever asked for
-// it, and then no extension took an expired lock back. A clock that was set explains it, and a life that ends with its
-// lease shows nothing.
+// TestAKeyThatLivesTooLong: sights of a key during the run show that it lives longer than any requested lease; so no
+// extension took back an expired lock. A clock that was set explains it. A key that expires with its lease proves
+// nothing.
 func TestAKeyThatLivesTooLong(t *testing.T) {
 	for name, tt := range longKeys {
 		s := newScript()
 		s.Claims.Expires, s.Claims.Cleans = true, true
 		a := s.acquire(1, 0, 1, 300)
-		for at := time.Duration(100); at < 130; at += 10 { // it is seen again and again, and told once
+		for at := time.Duration(100); at < 130; at += 10 { // the key is seen again and again, but blamed once
 			op := s.op(history.Sight, -1, at, at)
 			op.Until, op.Token = tt.until, 7
 			if tt.token {
@@ -53,10 +53,10 @@ func TestAKeyThatLivesTooLong(t *testing.T) {
 		if tt.jump {
 			s.fault(history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}, 20, 21)
 		}
-		if tt.until == 400*ms { // and no longer than the longest lease of the run
+		if tt.until == 400*ms { // no longer than the longest lease of the run
 			s.acquire(4, 900, 901, 350)
 		}
-		if tt.until == 700*ms { // a try that was refused had asked for that
+		if tt.until == 700*ms { // a refused try had requested this lease
 			op := s.busy(3, 10, 11)
 			op.Token, op.TTL = 7, 700*ms
 		}

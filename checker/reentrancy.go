@@ -22,23 +22,23 @@ var reentrancy = Checker{
 // reentryCauses are the causes, the worst first.
 var reentryCauses = []string{history.WrongCount, history.TokenChanged, history.SelfRefusal}
 
-// nested has the possible states of a hold: how often it was entered, and how many calls without an answer may still
-// have an effect.
+// nested has the possible states of a hold: how often it was entered, and how many entries and releases without an
+// answer may still take effect.
 type nested struct {
 	states  []depth       // nil = entered once
-	good    time.Duration // until when the lease of the last acknowledged grant or extension lasts at least
-	over    bool          // the owner was told that it is lost, or it may have expired, so nothing more is judged
+	good    time.Duration // earliest end of the lease, by the last acknowledged grant or extension
+	over    bool          // nothing more is judged: the owner was told that the hold is lost, or the hold may have expired
 	inner   bool
-	counted bool // the lock reports the number of holds
+	counted bool // the lock reports the number of entries
 }
 
 type depth struct{ holds, ins, outs int32 }
 
-// mostStates is the number of possible states up to which a hold is judged.
+// mostStates is the largest number of possible states with which a hold is judged.
 const mostStates = 256
 
-// move goes from every possible state, after any of the calls without an answer may have had its effect, to the next
-// one. If there is none, it changes nothing and returns false.
+// move replaces each possible state by the state that the function next returns for it. Before, each call without an
+// answer may have taken effect. If next accepts no state, move changes nothing and returns false.
 func (n *nested) move(next func(depth) (depth, bool)) bool {
 	before, after := n.possible(), map[depth]bool{}
 	for _, d := range before {
@@ -54,7 +54,7 @@ func (n *nested) move(next func(depth) (depth, bool)) bool {
 	return true
 }
 
-// possible lists the states that are possible now.
+// possible lists the states that are possible now, after any of the calls without an answer has taken effect.
 func (n *nested) possible() []depth {
 	list := slices.Clone(n.states)
 	if list == nil {
@@ -83,8 +83,8 @@ type reentries struct {
 	blames[[2]int32]
 }
 
-// judgeReentrancy replays the count of each hold. A hold's operations are those of one worker, so the order of their
-// returns is the order of their calls.
+// judgeReentrancy replays the count of each hold. All operations of a hold are of one worker, so their returns have the
+// same order as their calls.
 func judgeReentrancy(c *Case) Verdict {
 	r := &reentries{Case: c, ruler: ruler{c: c}, under: map[int32]*nested{}}
 	renewed := map[int32]int32{} // extension that names no hold -> the hold
@@ -156,7 +156,7 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 	}
 	switch op.Outcome {
 	case history.OK:
-		free := slices.ContainsFunc(n.possible(), func(d depth) bool { return d.holds == 0 }) // this may be a new hold
+		free := slices.ContainsFunc(n.possible(), func(d depth) bool { return d.holds == 0 }) // then this may be a new hold
 		if op.TTL > 0 {
 			n.good = r.promised(op)
 		}
@@ -176,7 +176,7 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 	}
 }
 
-// held tells whether the owner certainly held the lock when it was told that it is lost, and no fault explains that.
+// held reports whether the owner certainly held the lock when it was told of a loss, and no fault explains the loss.
 func (r *reentries) held(n *nested, h *hold, op *history.Op) bool {
 	gone := r.forgot(h, op.Return)
 	return (gone == nil || !gone.fault) && !slices.ContainsFunc(n.possible(), func(d depth) bool {
@@ -196,7 +196,7 @@ func (r *reentries) leave(n *nested, h *hold, i int32) {
 		if op.Reason == history.Lost && n.inner && r.held(n, h, op) {
 			r.wrong(history.SelfRefusal, n, h, i)
 		}
-		// with explicit counts, a lost nested hold is left by the next release
+		// if the lock reports counts, the next release leaves a nested hold that was lost
 		if n.over = op.Reason == history.Lost; n.counted {
 			n.move(func(d depth) (depth, bool) { return depth{max(d.holds-1, 1), d.ins, d.outs}, true })
 		}
@@ -205,7 +205,8 @@ func (r *reentries) leave(n *nested, h *hold, i int32) {
 	}
 }
 
-// told enters or leaves a hold, and compares the count with the lock's answer, which counts from then on.
+// told enters a hold (by = 1) or leaves it (-1), and compares the count with the answer. A wrong answer counts from now
+// on.
 func (r *reentries) told(n *nested, h *hold, i int32, by int32) {
 	said, counts := r.Ops[i].Value, n.counted && (by < 0 || r.Ops[i].Value != 0)
 	if n.move(func(d depth) (depth, bool) {
@@ -220,7 +221,7 @@ func (r *reentries) told(n *nested, h *hold, i int32, by int32) {
 	}
 }
 
-// wrong blames an answer. If servers forgot the hold because of a fault, that is judged as exclusion.
+// wrong blames an answer. If servers forgot the hold because of a fault, exclusion judges that.
 func (r *reentries) wrong(cause string, n *nested, h *hold, i int32) {
 	why := r.forgot(h, r.Ops[i].Return)
 	if why != nil && why.fault {

@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// enter adds an acquire of a hold that the worker has, or its first.
+// enter adds an Acquire of a hold that the worker has, or of its first hold.
 func (s *builder) enter(hold history.ID, at int, out history.Outcome, told, fence int64) history.ID {
 	return s.add(history.Op{Kind: history.Acquire, Outcome: out, Hold: hold, Worker: 1, Call: dur(at),
 		Return: dur(at + 1),
@@ -104,7 +104,7 @@ var nestings = map[string]struct {
 		h := s.enter(0, 0, ok, 1, 5)
 		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Lost, Hold: h, Worker: 1,
 			Call: 2, Return: 3})
-		s.enter(h, 6, ok, 1, 7) // after that nothing is demanded
+		s.enter(h, 6, ok, 1, 7) // nothing is judged after that
 	}, Fail, "self-refusal", "1 wrong answers"},
 	"the owner is told that a server has lost what was its own": {func(s *builder) {
 		s.h.Faults = []history.Injection{
@@ -133,7 +133,7 @@ func TestReentrancy(t *testing.T) {
 	}
 }
 
-// drawNested lets one owner go in and out of a lock that counts, mostly right.
+// drawNested lets one owner enter and leave a lock that counts; most answers are right.
 func drawNested(r *rand.Rand) *builder {
 	s := newBuilder()
 	s.h.Claims.Expires = true
@@ -175,8 +175,8 @@ func drawNested(r *rand.Rand) *builder {
 	return s
 }
 
-// explained tries every choice of when unknown operations took effect, if at all, and tells whether one explains every
-// answer. It looks no further than the moment at which the lease may have ended, or the owner was told that it is free.
+// explained tries all choices of when unknown operations took effect, if at all: does one of them explain every answer?
+// It stops when the lease may have ended, or when the owner was told that the lock is free.
 func explained(c *Case) string {
 	var ops []*history.Op
 	proof, inner := c.Ops[0].Call, false
@@ -194,7 +194,7 @@ func explained(c *Case) string {
 			break
 		}
 	}
-	// before which operation each has its effect: its own turn, or later if it had no answer
+	// index of the operation before which each one takes effect: its own, or a later one if it had no answer
 	lands := make([]int, len(ops))
 	fits := func() bool {
 		n := int64(1)

@@ -8,15 +8,14 @@ import (
 	"hammerlock/history"
 )
 
-// refusedFor finds a try that was refused because i still had the lock, although i was released and another worker was
-// granted the lock: it was called after one moment and answered before the other. -1 if there is none. No other hold
-// can have been the reason.
+// refusedFor returns a try that was called after one moment, answered before another, and refused because of hold i: no
+// other hold can have been the reason. -1 if there is none.
 func (r *ruler) refusedFor(i *hold, since, by time.Duration) int32 {
-	// a lock with a queue also refuses those who are not next
+	// a lock with a queue also refuses waiters that are not next
 	if r.c.Sites > 1 || i.Permits > 0 || i.Outcome != history.OK || r.c.Claims.Ordered || r.c.Claims.Writers {
 		return -1
 	}
-	const most = 8 // only the latest are examined, because one is enough
+	const most = 8 // one try is enough, so only the latest are examined
 	list := r.c.refusalsOf(i.Key)
 	at, _ := slices.BinarySearchFunc(list, by, func(n int32, t time.Duration) int {
 		return cmp.Compare(r.c.Ops[n].Call, t)
@@ -34,8 +33,8 @@ func (r *ruler) refusedFor(i *hold, since, by time.Duration) int32 {
 	return -1
 }
 
-// otherwise tells whether another hold than i may have been the reason for a refusal, and is compatible with the later
-// grant: if it was not released by then, it would have prevented that grant.
+// otherwise reports whether another hold than i may be the reason for a refusal. A hold whose lease outlasts the later
+// grant is not the reason, because it would have prevented that grant.
 func (r *ruler) otherwise(i *hold, refused *history.Op, by time.Duration) bool {
 	holds := r.c.holdsOf(i.Key)
 	at, _ := slices.BinarySearchFunc(holds, refused.Return, func(n int32, t time.Duration) int {
@@ -51,7 +50,7 @@ func (r *ruler) otherwise(i *hold, refused *history.Op, by time.Duration) bool {
 	return false
 }
 
-// refusalsOf lists the tries for a page that were refused as busy, by call.
+// refusalsOf lists the tries for a page that were refused as busy, sorted by call.
 func (c *Case) refusalsOf(key int32) []int32 {
 	if c.refusals == nil {
 		sizes := make([]int32, c.keys+1)

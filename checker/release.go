@@ -51,7 +51,7 @@ func checkRelease(c *Case) Verdict {
 	return v
 }
 
-// told blames an answer, or a release, that is wrong according to a page's story.
+// told blames an answer or a release that is wrong in the story of its page.
 func (s *releases) told(k *slip) {
 	if k.Deviation == nil || k.Deviation.Claim != "owned" {
 		s.excuses(k)
@@ -93,8 +93,8 @@ type releases struct {
 	blames[testimony]
 }
 
-// excuses adds answers that an unplanned event explains: servers forgot a hold, which then was released, or was refused
-// as another's.
+// excuses counts answers that an unplanned event explains: servers forgot a hold, and then its release succeeded, or
+// was refused because the lock was another's.
 func (s *releases) excuses(k *slip) {
 	if k.Deviation != nil || k.why.fault {
 		return
@@ -113,7 +113,6 @@ func (s *releases) excuses(k *slip) {
 	}
 }
 
-// succeeds tells whether one of some calls was successful.
 func (c *Case) succeeds(calls []int32) bool {
 	return slices.ContainsFunc(calls, func(n int32) bool { return c.Ops[n].Outcome == history.OK })
 }

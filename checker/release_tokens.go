@@ -7,8 +7,9 @@ import (
 	"hammerlock/history"
 )
 
-// equalTokens blames a lock that gave the same token to two workers: a comparison of tokens takes one for the other. A
-// server that has lost its data may draw a number again; and in network traffic one worker may look like two.
+// equalTokens blames a lock that gave the same token to two workers, because a comparison of tokens cannot tell them
+// apart. Two cases are excused: a server that lost its data may draw a number again, and on the wire one worker may
+// look like two.
 func (s *releases) equalTokens() {
 	c := s.c
 	if c.Wire != "" {

@@ -13,19 +13,19 @@ import (
 	"hammerlock/history"
 )
 
-// The tests of this file judge histories of a lock that is right, on servers, links, clocks and machines that are not:
-// no checker may accuse it. Time is virtual, delays and misfortunes are drawn.
+// The tests of this file judge histories of a right lock, on servers, links, clocks and machines that fail: no checker
+// may accuse it. Time is virtual; delays and failures are random.
 
-// wrong is what a lock may do wrong.
+// wrong is an error of a lock.
 type wrong int
 
 const (
 	nothingWrong wrong = iota
-	twoSteps           // a try that finds the lock taken has it all the same, now and then
-	anyRelease         // a release does not ask whose the lock is
+	twoSteps           // now and then, a try that finds the lock taken takes it anyway
+	anyRelease         // a release does not check the owner
 	fromReply          // a lease is counted from the answer
-	recreates          // an extension makes the lock again
-	lateHolder         // the holder heeds nothing
+	recreates          // an extension creates the lock again
+	lateHolder         // the holder ignores its deadline
 )
 
 // world is one run of a lock.
@@ -36,7 +36,7 @@ type world struct {
 	ttl    time.Duration
 	wrong  wrong
 	skew   []time.Duration // by process
-	gaps   []period        // by process: when it stands still; none if empty
+	gaps   []period        // by process: when it is paused; empty = never
 	hangs  period          // when the server does not answer
 	lossy  period          // when answers are lost
 	server struct {
@@ -48,21 +48,21 @@ type world struct {
 		writer history.ID
 	}
 	mu      sync.Mutex
-	going   sync.WaitGroup // everything that may yet happen
+	going   sync.WaitGroup // all events that may still happen
 	numbers map[int]uint64 // by lane
 	tokens  uint64
 }
 
-// pause lasts on the simulated clock alone.
+// pause waits on the simulated clock only.
 func pause(d time.Duration) { <-time.After(d) }
 
 func (w *world) now() time.Duration { return time.Since(w.start) }
 
-// sleep lasts longer if the process stands still meanwhile.
+// sleep lasts longer if the process is paused in that time.
 func (w *world) sleep(process int16, d time.Duration) {
 	to := w.now() + d
 	if g := w.gaps[process]; g.to > 0 && to >= g.from && to < g.to {
-		to = g.to + to%time.Microsecond // workers do not wake up at the same instant: a seed is one run
+		to = g.to + to%time.Microsecond // workers do not wake up at the same instant, so a seed gives one run
 	}
 	pause(to - w.now())
 }
@@ -74,10 +74,10 @@ func (w *world) delay(most time.Duration) time.Duration {
 	return time.Duration(1 + w.r.Int64N(int64(most)))
 }
 
-// one draws whether something happens that happens once in n times.
+// one draws an event that happens once in n times.
 func (w *world) one(n int) bool { return w.delay(time.Duration(n)) == 1 }
 
-// patienceOf is how long a client waits for an answer: one that renews a lease has time to try again.
+// patienceOf is the time for which a client waits for an answer. A lane that renews a lease keeps time for another try.
 func (w *world) patienceOf(lane int) time.Duration {
 	if lane >= renewals {
 		return w.ttl / 6
@@ -85,11 +85,11 @@ func (w *world) patienceOf(lane int) time.Duration {
 	return 40 * time.Millisecond
 }
 
-// renewals is the first of the lanes in which leases are renewed in the background.
+// renewals is the first lane in which leases are renewed in the background.
 const renewals = 20
 
-// send carries an operation out: effect runs in the server somewhere between call and return, or later if the answer
-// does not come in time. It reports whether it came.
+// send carries out an operation. The function effect runs in the server between call and return, or later if the answer
+// does not come in time. It reports whether the answer came.
 func (w *world) send(op *history.Op, lane int, effect func(op *history.Op)) bool {
 	there, back, after := w.delay(3*time.Millisecond), w.delay(3*time.Millisecond), w.delay(time.Millisecond)
 	w.mu.Lock()
@@ -231,8 +231,8 @@ func (w *world) release(op *history.Op) {
 	})
 }
 
-// watch renews a hold until it is stopped, or lost: then it says so. It returns when the lease is over, as far as is
-// known.
+// watch renews a hold until it is stopped or the hold is lost; then it says so. The function until returns the end of
+// the lease, as far as is known.
 func (w *world) watch(a *history.Op, stop <-chan struct{}) (until func() time.Duration) {
 	end := a.Until
 	until = func() time.Duration { w.mu.Lock(); defer w.mu.Unlock(); return end }
@@ -273,7 +273,7 @@ func (w *world) watch(a *history.Op, stop <-chan struct{}) (until func() time.Du
 	return until
 }
 
-// visit is what a right user of the lock does.
+// visit does what a right user of the lock does.
 func (w *world) visit(worker int32, process int16) {
 	begun := w.now()
 	defer func() {
@@ -298,7 +298,7 @@ func (w *world) visit(worker int32, process int16) {
 		w.mark(history.Op{Kind: history.Crash, Worker: worker, Process: process, Call: w.now()}, int(worker))
 		return
 	}
-	if ok && (w.now()+4*time.Millisecond < v.renewed() || w.wrong == lateHolder) { // it leaves the store time to arrive
+	if ok && (w.now()+4*time.Millisecond < v.renewed() || w.wrong == lateHolder) { // so that the store has time to arrive
 		store := v.op(history.Store)
 		store.Value, store.Seen = load.Value+1, load.Seen
 		w.send(store, int(worker), func(op *history.Op) {
@@ -310,7 +310,7 @@ func (w *world) visit(worker int32, process int16) {
 	for ; v.count > 0; v.count-- {
 		back := v.op(history.Release)
 		if w.release(back); back.Outcome != history.OK {
-			break // what became of it is not known: it is left to its lease
+			break // the outcome is unknown, so the hold is left to expire
 		}
 	}
 }
@@ -322,8 +322,8 @@ type visitor struct {
 	process int16
 	grant   *history.Op
 	until   time.Duration
-	renewed func() time.Duration // when what it knows of its lease ends
-	count   int                  // how often it has entered
+	renewed func() time.Duration // returns the end of the lease, as far as the visitor knows
+	count   int                  // how often the visitor has entered
 }
 
 // op begins an operation of the visit's hold, or of no hold yet.
@@ -335,7 +335,7 @@ func (v *visitor) op(kind history.Kind) *history.Op {
 	return op
 }
 
-// enter tries to get the lock. What had no answer is given back.
+// enter tries to get the lock. If a try had no answer, it releases the lock.
 func (v *visitor) enter() bool {
 	for range 32 {
 		a := v.op(history.Acquire)
@@ -353,7 +353,8 @@ func (v *visitor) enter() bool {
 	return false
 }
 
-// stay is what a holder does before its store. It tells whether it still holds the lock as far as it was told.
+// stay does what a holder does before its store. It reports whether the holder still has the lock, as far as it was
+// told.
 func (v *visitor) stay() (ok bool) {
 	ok = true
 	heeds := func() bool { return v.now() < v.renewed() || v.wrong == lateHolder }
@@ -385,7 +386,7 @@ func (v *visitor) stay() (ok bool) {
 	return ok
 }
 
-// misfortune draws what happens in a world.
+// misfortune draws the failures of a world.
 func (w *world) misfortune(processes int) {
 	at := func() time.Duration { return time.Duration(20+w.r.IntN(150)) * time.Millisecond }
 	w.skew, w.gaps = make([]time.Duration, processes), make([]period, processes)
@@ -421,7 +422,7 @@ func (w *world) misfortune(processes int) {
 	}
 }
 
-// lived is what workers of a lock leave behind.
+// lived returns the history that workers of a lock leave.
 func lived(t *testing.T, seed uint64, flaw wrong) *history.History {
 	r := rand.New(rand.NewPCG(seed, 77))
 	w := &world{r: r, wrong: flaw, h: &history.History{}, ttl: time.Duration(30+r.IntN(60)) * time.Millisecond,
@@ -460,7 +461,7 @@ func lived(t *testing.T, seed uint64, flaw wrong) *history.History {
 	return h
 }
 
-// judged is the verdicts on a history that must be valid.
+// judged returns the verdicts on a history that must be valid.
 func judged(t *testing.T, h *history.History) ([]Verdict, *Case) {
 	t.Helper()
 	if err := h.Validate(); err != nil {
@@ -477,7 +478,7 @@ func judged(t *testing.T, h *history.History) ([]Verdict, *Case) {
 	return verdicts, c
 }
 
-// accused says who accuses the lock of a history; empty if nobody does.
+// accused names the checkers that accuse the lock of a history; empty if none does.
 func accused(t *testing.T, h *history.History) string {
 	t.Helper()
 	verdicts, c := judged(t, h)
@@ -489,7 +490,7 @@ func accused(t *testing.T, h *history.History) string {
 	return ""
 }
 
-// TestNobodyAccusesARightLock, nor what is left of its history when it is cut anywhere.
+// TestNobodyAccusesARightLock: no checker accuses a right lock, nor by a part of its history that was cut anywhere.
 func TestNobodyAccusesARightLock(t *testing.T) {
 	for seed := range uint64(many(6000)) {
 		h := lived(t, seed, nothingWrong)
@@ -504,7 +505,7 @@ func TestNobodyAccusesARightLock(t *testing.T) {
 	}
 }
 
-// TestWrongLocksAreAccused, in spite of what befalls them, and the servers are not: they lose nothing.
+// TestWrongLocksAreAccused: wrong locks are accused in spite of all failures; the servers, which lose nothing, are not.
 func TestWrongLocksAreAccused(t *testing.T) {
 	lives := many(1200)
 	for flaw, want := range map[wrong]struct {

@@ -10,7 +10,7 @@ import (
 	"hammerlock/history"
 )
 
-// saved are histories with the verdict that each checker has to give: status and cause.
+// saved are histories with the status and cause of the checker's verdict.
 var saved = map[string]struct {
 	checker Checker
 	write   func(s *script)
@@ -211,7 +211,7 @@ var saved = map[string]struct {
 	"exclusion: released by another": {Exclusion, func(s *script) {
 		a := s.acquire(1, 0, 2, 300)
 		b := s.acquire(2, 310, 312, 300)
-		s.release(a, 320, 321) // it overran its lease and deletes b's
+		s.release(a, 320, 321) // a overran its lease and deletes b's key
 		c := s.acquire(3, 330, 332, 300)
 		s.denied(b, 340, 341)
 		s.release(c, 350, 351)
@@ -331,9 +331,9 @@ var saved = map[string]struct {
 	}, Fail, "foreign-release"},
 	"exclusion: one foreign release, and all that follow": {Exclusion, func(s *script) {
 		a, b := s.acquire(1, 0, 1, 300), s.acquire(2, 310, 311, 300)
-		s.release(a, 320, 321) // takes b's away
+		s.release(a, 320, 321) // deletes b's key
 		c := s.acquire(3, 330, 331, 300)
-		s.release(b, 340, 341) // takes c's away
+		s.release(b, 340, 341) // deletes c's key
 		d := s.acquire(4, 350, 351, 300)
 		s.release(c, 360, 361)
 		s.denied(d, 370, 371)
@@ -529,7 +529,7 @@ var saved = map[string]struct {
 		s.on(a, history.Store, 340, 341)
 		s.release(a, 342, 343).Outcome = history.Unknown
 		s.release(b, 350, 351)
-	}, Inconclusive, ""}, // it was told to believe in it
+	}, Inconclusive, ""}, // it was told to believe in the lock
 	"exclusion: granted after an inner release that was refused": {Exclusion, func(s *script) {
 		s.Claims.Reentrant = true
 		a := s.acquire(1, 0, 1, 300)
@@ -681,7 +681,7 @@ var saved = map[string]struct {
 	"lease-validity: an extension that landed after its client gave up": {leaseValidity, func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
 		x := s.extend(a, 200, 210, 300)
-		x.Outcome, x.Reason, x.Until = history.Unknown, history.Timeout, 0 // it may have landed at 299
+		x.Outcome, x.Reason, x.Until = history.Unknown, history.Timeout, 0 // it may have taken effect at 299
 		s.extend(a, 550, 551, 300)
 		s.release(a, 560, 561)
 	}, Pass, ""},
@@ -693,7 +693,7 @@ var saved = map[string]struct {
 	}, Fail, "false-extension"},
 	"lease-validity: counted from a moment after a short stall": {leaseValidity, func(s *script) {
 		s.acquire(1, 0, 2, 60)
-		s.last().Until = 60*ms + 300*time.Microsecond // of redsync: 59.4 ms from when it had a CPU
+		s.last().Until = 60*ms + 300*time.Microsecond // as in redsync: 59.4 ms from the moment when it had a CPU
 	}, Pass, ""},
 	"lease-validity: counted from later than its reply": {leaseValidity, func(s *script) {
 		s.acquire(1, 0, 2, 60)
@@ -719,7 +719,7 @@ var saved = map[string]struct {
 			s.Faults = append(s.Faults, history.Injection{Effect: processStops, From: 150 * ms, To: 400 * ms})
 			s.op(history.Fault, -1, 150, 151)
 			a := s.acquire(1, 0, 100, 300)
-			s.gap(0, 120, 180) // of both, a third of the lease
+			s.gap(0, 120, 180) // a third of the lease by both pauses
 			s.gap(0, 180, 220)
 			s.op(history.Heal, -1, 220, 221)
 			s.denied(a, 410, 411)
@@ -797,7 +797,7 @@ var saved = map[string]struct {
 		s.acquire(1, 400, 401, 300)
 		s.last().Hold = a
 		s.release(a, 410, 411)
-	}, Pass, ""}, // it may have been granted anew
+	}, Pass, ""}, // the lock may have been granted anew
 	"lease-validity: re-entered after the end, and counted": {leaseValidity, func(s *script) {
 		s.Claims.Reentrant = true
 		a := s.acquire(1, 0, 1, 300)
@@ -899,7 +899,7 @@ var saved = map[string]struct {
 		s.use(b, 0, 0, 320, 330)
 		s.release(b, 340, 341)
 		s.use(a, 0, 0, 10, 510)
-		s.last().Return = 600 * ms // it was called as late as the process was paused; the rest took the server
+		s.last().Return = 600 * ms // the call was late by the pause; the server took the rest
 		s.denied(a, 620, 621)
 		s.final(0, 1, 700)
 		s.gap(0, 20, 270)
@@ -1016,7 +1016,7 @@ var saved = map[string]struct {
 	}, Fail, "not-linearizable"},
 }
 
-// turns are hand-offs between two workers, who wait for each other.
+// turns are hand-offs between two workers that wait for each other.
 func turns(s *script) {
 	for n := range time.Duration(50) {
 		a := s.acquire(int32(n%2), 10*n, 10*n+1, 300)
@@ -1025,14 +1025,14 @@ func turns(s *script) {
 	}
 }
 
-// doubleGrant is a lock that two workers have.
+// doubleGrant is a lock that two workers hold at the same time.
 func doubleGrant(s *script, at time.Duration) {
 	a, b := s.acquire(11, at, at+2, 300), s.acquire(12, at+1, at+3, 300)
 	s.release(a, at+10, at+11)
 	s.release(b, at+10, at+11)
 }
 
-// overrunAfter is a holder that stores when its lease is over and another has the lock.
+// overrunAfter is a holder that stores when its lease is over and another worker holds the lock.
 func overrunAfter(s *script, at time.Duration) {
 	a := s.acquire(11, at, at+1, 300)
 	s.on(a, history.Load, at+2, at+3)
@@ -1042,7 +1042,7 @@ func overrunAfter(s *script, at time.Duration) {
 	s.release(b, at+320, at+321)
 }
 
-// unrenewed is a holder that believes in a lease that another has by then.
+// unrenewed is a holder that believes in a lease after another worker was granted the lock.
 func unrenewed(s *script, at time.Duration) {
 	a := s.acquire(11, at, at+1, 300)
 	s.last().Until = history.Forever
@@ -1052,7 +1052,7 @@ func unrenewed(s *script, at time.Duration) {
 	s.release(b, at+340, at+341)
 }
 
-// unseen is a hold that its library may renew at any time, and another one that was granted later.
+// unseen is a hold that its library may renew at any time, and a later hold of another worker.
 func unseen(s *script, at, later time.Duration) {
 	a := s.acquire(11, at, at+1, 300)
 	s.last().Until = history.Forever
@@ -1098,8 +1098,8 @@ func TestSaved(t *testing.T) {
 	}
 }
 
-// TestTheFencePutsUsesInOrder: a holder that came late, and whose token the counter has seen, can overrun no earlier
-// one.
+// TestTheFencePutsUsesInOrder: a holder with a greater token that the counter has seen cannot overrun an earlier
+// holder.
 func TestTheFencePutsUsesInOrder(t *testing.T) {
 	s := newScript()
 	s.Fenced, s.Claims.Fences = true, true
@@ -1118,13 +1118,13 @@ func TestTheFencePutsUsesInOrder(t *testing.T) {
 	}
 }
 
-// longAfter are those in which a lease was over when it was released.
+// longAfter are the saved histories in which a lease was over when it was released.
 var longAfter = []string{"release: long after the lease, and another came and went",
 	"release: of what was another's by then",
 	"release: of what another had, and a re-entry without an answer came later"}
 
-// TestServersThatFailByThemselvesAccuseNobody lets a server fail all the time: what it may have forgotten, or have
-// given twice, is not held against the lock.
+// TestServersThatFailByThemselvesAccuseNobody lets a server fail all the time: the lock is not blamed for holds that
+// the server may have forgotten or granted twice.
 func TestServersThatFailByThemselvesAccuseNobody(t *testing.T) {
 	fails := map[string]int{}
 	for title, tt := range saved {
@@ -1141,7 +1141,7 @@ func TestServersThatFailByThemselvesAccuseNobody(t *testing.T) {
 		s.op(history.Incident, -1, 0, 100_000)
 		v := tt.checker.Check(s.prepare(t))
 		if slices.Contains(longAfter, title) {
-			if v.Status != Fail { // a lease that was over has nothing to be forgotten
+			if v.Status != Fail { // a server cannot forget a lease that was over
 				t.Errorf("%s: %s", title, v.Summary)
 			}
 		} else if v.Status != Inconclusive || v.Misses["unplanned"] == 0 {
@@ -1166,8 +1166,8 @@ func TestServersThatFailByThemselvesAccuseNobody(t *testing.T) {
 	}
 }
 
-// TestMinoritiesAddUp lets a lock be idle while two faults, each of which spares a majority, stop servers: at the same
-// time, within a lease, and one long after the other.
+// TestMinoritiesAddUp lets a lock be idle while two faults stop servers; each fault alone spares a majority. They come
+// at the same time, less than a lease apart, or far apart.
 func TestMinoritiesAddUp(t *testing.T) {
 	for to, want := range map[time.Duration]Status{4000: Pass, 1900: Pass, 100: Fail} {
 		s := newScript()
@@ -1186,7 +1186,7 @@ func TestMinoritiesAddUp(t *testing.T) {
 	}
 }
 
-// TestNamesOfFaultsDecideNothing gives the faults other names, those of the suite's own faults too.
+// TestNamesOfFaultsDecideNothing gives the faults other names, also those of the suite's own faults.
 func TestNamesOfFaultsDecideNothing(t *testing.T) {
 	names := []string{"stall-worker", "kill-primary", "clock-forward", "drop-reply", "mine"}
 	judged := func(write func(*script), name string) string {
@@ -1225,7 +1225,7 @@ func TestNamesOfFaultsDecideNothing(t *testing.T) {
 	}
 }
 
-// use lets a hold read what a store wrote, and write one more.
+// use lets a hold load what a store wrote, and store one more.
 func (s *script) use(hold history.ID, seen history.ID, views int64, loads, stores time.Duration) history.ID {
 	load := s.on(hold, history.Load, loads, loads+1)
 	load.Seen, load.Value = seen, views
@@ -1239,7 +1239,7 @@ func (s *script) final(seen history.ID, views int64, at time.Duration) {
 	op.Seen, op.Value = seen, views
 }
 
-// overruns is a visit that reads in its lease, and stores after another has come and gone.
+// overruns is a visit that loads within its lease, and stores after another worker has come and gone.
 func overruns(s *script) {
 	a := s.acquire(1, 0, 1, 300)
 	b := s.acquire(2, 310, 311, 300)
@@ -1250,7 +1250,7 @@ func overruns(s *script) {
 	s.final(last, 1, 600)
 }
 
-// collide is two holders at a time who replace the same value.
+// collide has two holders at the same time, which replace the same value.
 func collide(s *script) { collideAt(s, 0) }
 
 func collideAt(s *script, t time.Duration) {

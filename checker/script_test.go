@@ -40,7 +40,7 @@ func (s *script) acquire(worker int32, call, ret, ttl time.Duration) history.ID 
 	return op.ID
 }
 
-// busy is a try that was refused.
+// busy is a refused try.
 func (s *script) busy(worker int32, call, ret time.Duration) *history.Op {
 	op := s.op(history.Acquire, worker, call, ret)
 	op.Hold, op.Outcome, op.Reason, op.Token = op.ID, history.Failed, history.Busy, uint64(op.ID)
@@ -69,7 +69,7 @@ func (s *script) extend(hold history.ID, call, ret, ttl time.Duration) *history.
 	return op
 }
 
-// The effects of faults. Their names are nobody's: judges do not read them.
+// Effects of faults. Judges do not read the names of faults.
 var (
 	serverDies    = history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true}
 	serverHangs   = history.Effect{Hits: []history.Party{history.Servers}, Blocks: true}
@@ -82,7 +82,7 @@ var (
 	nothingBreaks = history.Effect{Hits: []history.Party{history.Nobody}}
 )
 
-// reenter takes a lock again that its worker holds.
+// reenter adds a re-entry of a hold by its worker.
 func (s *script) reenter(hold history.ID, call, ret, ttl time.Duration) *history.Op {
 	op := s.on(hold, history.Acquire, call, ret)
 	op.TTL, op.Token, op.Until = ttl*ms, uint64(hold), (call+ttl-ttl/100-2)*ms
@@ -96,7 +96,7 @@ func (s *script) fault(e history.Effect, from, to time.Duration) {
 	s.op(history.Heal, -1, to, to+1).Value = n
 }
 
-// gap lets the worker process of a worker stand still.
+// gap pauses a process.
 func (s *script) gap(process int16, from, to time.Duration) {
 	s.op(history.Gap, -1, from, to).Process = process
 }

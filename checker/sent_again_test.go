@@ -8,13 +8,14 @@ import (
 	"hammerlock/history"
 )
 
-// TestAReleaseThatIsSentAgain: a release that was under way for long, whose own lock was free before another was
-// granted it, has ended that one, too. One that was quick, or whose lease may have been over, proves nothing.
+// TestAReleaseThatIsSentAgain: a release was in progress for long, and its own hold was over before another worker was
+// granted the lock. It has ended that hold, too. A quick release, or one whose lease may have been over, proves
+// nothing.
 func TestAReleaseThatIsSentAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
-		until    time.Duration // when the release was answered
+		until    time.Duration // return of the release
 		unknown  bool          // its own acquire had no answer
-		granted  bool          // a third was granted the lock, too
+		granted  bool          // a third worker was granted the lock, too
 		failures string
 	}{
 		"a loss": {430, false, false, "lease-validity: foreign-release"},

@@ -32,21 +32,20 @@ var OfServices = []Checker{
 
 // served has the visits to one page of a service.
 type served struct {
-	told    []*history.Op // acknowledged visits whose answer had a count, by that count
+	told    []*history.Op // acknowledged visits with a count in their answer, sorted by count
 	silent  int64         // number of acknowledged visits without a count
-	unknown []*history.Op // by call
+	unknown []*history.Op // visits without an answer, sorted by call
 	final   int64
 	read    bool // the count was read at the end
 }
 
 func (s *served) acknowledged() int64 { return int64(len(s.told)) + s.silent }
 
-// lost is how many acknowledged visits are certainly missing from the final count; more is how many views were counted
-// too much.
+// lost is the number of acknowledged visits that are certainly missing from the final count; more is the number of
+// views in it that no visit can have made.
 func (s *served) lost() int64 { return max(s.acknowledged()-s.final, 0) }
 func (s *served) more() int64 { return max(s.final-s.acknowledged()-int64(len(s.unknown)), 0) }
 
-// served reads the visits to each page.
 func (c *Case) served() []served {
 	pages := make([]served, c.keys)
 	for i := range c.Ops {
@@ -121,7 +120,7 @@ func (c *Case) met() (n int64) {
 	}
 	for _, ops := range byCall {
 		slices.SortFunc(ops, func(a, b *history.Op) int { return cmp.Compare(a.Call, b.Call) })
-		busy := history.Forever // until when an earlier visit had no answer; -Forever = none
+		busy := history.Forever // latest return of the earlier visits
 		for i, op := range ops {
 			before := i > 0 && op.Call < busy
 			after := i+1 < len(ops) && ops[i+1].Call < op.Return
@@ -136,8 +135,8 @@ func (c *Case) met() (n int64) {
 	return n
 }
 
-// judgeSums compares the acknowledged visits with the final count. If every acknowledged visit was told a different
-// count, and the final one is not smaller, none is lost, whatever happened to visits without an answer.
+// judgeSums compares the number of acknowledged visits with the final count. If all of them were told different counts,
+// up to the final one, none is lost, whatever happened to visits without an answer.
 func judgeSums(c *Case) Verdict {
 	var acknowledged, unknown, final, lost, more int64
 	unread, named := false, true

@@ -27,7 +27,7 @@ func judgeCounts(c *Case) Verdict {
 		v.Exposed += int64(len(p.told))
 		p.inOrder(&b)
 		p.within(&b)
-		if answers += p.acknowledged(); c.Partial == "" { // the visit that made a count may be missing
+		if answers += p.acknowledged(); c.Partial == "" { // in a partial history, the visit that made a count may be missing
 			p.gaps(&b)
 		}
 	}
@@ -53,16 +53,16 @@ func judgeCounts(c *Case) Verdict {
 	return v
 }
 
-// inOrder finds visits that were answered before another one began and were told no smaller count.
+// inOrder blames pairs of visits with equal counts, or whose earlier visit was told the greater count.
 func (s *served) inOrder(b *blames[testimony]) {
 	s.disorder(s.told, func(cause string, smaller, greater *history.Op) {
 		b.blame(cause, testimony{[]history.Op{*greater, *smaller}, []string{answered(greater), answered(smaller)}}, nil)
 	})
 }
 
-// disorder reports what contradicts the order of counts.
+// disorder runs the function found for each pair of visits that contradicts the order of counts.
 func (*served) disorder(told []*history.Op, found func(cause string, smaller, greater *history.Op)) {
-	var last *history.Op // the latest call among those with smaller counts
+	var last *history.Op // the visit that was called last, among those with smaller counts
 	for i, op := range told {
 		if i > 0 && told[i-1].Value == op.Value {
 			found(history.Duplicate, told[i-1], op)
@@ -90,13 +90,13 @@ func (s *served) within(b *blames[testimony]) {
 	}
 }
 
-// gaps finds counts that no visit can have made. Each count that was told to no visit needs a visit without an answer,
-// which began before a greater count was told. Of these, the ones that began first are used for the smallest counts.
+// gaps finds counts that no visit can have made. If a count was told to no visit, a visit without an answer must have
+// made it, and must have begun before a greater count was told. The visits that began first take the smallest counts.
 func (s *served) gaps(b *blames[testimony]) {
 	if s.silent > 0 || len(s.told) == 0 {
 		return
 	}
-	deadline := make([]time.Duration, len(s.told)+1) // when a count of at least told[i] was told
+	deadline := make([]time.Duration, len(s.told)+1) // by index in told: when that count or a greater one was told
 	deadline[len(s.told)] = history.Forever
 	for i := len(s.told) - 1; i >= 0; i-- {
 		deadline[i] = min(deadline[i+1], s.told[i].Return)
@@ -135,8 +135,8 @@ func (s *served) most() int64 { return s.acknowledged() + int64(len(s.unknown)) 
 // windowOfCounts is the number of visits in a window for porcupine.
 const windowOfCounts = 300
 
-// compareWithPorcupine checks windows of neighbouring counts with porcupine. If several visits were told the same
-// count, only one is taken: that is an error anyway, and there are exponentially many ways to choose.
+// compareWithPorcupine checks windows of neighbouring counts with porcupine. Of visits with the same count it takes
+// one: equal counts are an error anyway, and porcupine would try exponentially many orders.
 func (s *served) compareWithPorcupine(v *Verdict, r *rand.Rand) {
 	all := s.counts()
 	for n := 0; n < windowsAtRandom && len(all) > 1; n++ {
@@ -161,8 +161,8 @@ func (s *served) compareWithPorcupine(v *Verdict, r *rand.Rand) {
 	}
 }
 
-// ranked converts visits for porcupine, with the ranks of their counts in the window: gaps between counts are not
-// judged here.
+// ranked converts visits for porcupine. It replaces counts by their ranks in the window, since gaps are not judged
+// here.
 func ranked(told []*history.Op) (list []porcupine.Operation) {
 	for i, op := range told {
 		list = append(list, porcupine.Operation{ClientId: int(op.Worker), Output: int64(i) + 1, Call: int64(op.Call),

@@ -9,8 +9,8 @@ import (
 )
 
 // judgePrograms judges the programs of a service. None may end without a planned fault. While all of them run and no
-// fault is in force, the service must answer: if it answers no visit for as long as a visit waits, until the end of the
-// run, it is down.
+// fault is in force, the service must answer. It is down if it answered no visit until the end of the run, for at least
+// as long as a visit waits.
 func judgePrograms(c *Case) Verdict {
 	if c.Measured == nil || c.Measured.Programs == 0 {
 		return Verdict{Status: NotJudged, Summary: "the suite started no program of the service"}
@@ -40,8 +40,8 @@ func judgePrograms(c *Case) Verdict {
 	return v
 }
 
-// unservedVisits returns the visits since the last answer and the last fault: the first one, their number, and for how
-// long none was answered, without pauses of the machine. There are none while a fault is in force.
+// unservedVisits returns the first visit after the last answer and the last fault, the number of these visits, and how
+// long none was answered, without pauses of the machine. While a fault is in force there are none.
 func (c *Case) unservedVisits() (first *history.Op, visits int64, lasted time.Duration) {
 	var from, end time.Duration
 	for i := range c.windows {

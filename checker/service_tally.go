@@ -12,21 +12,21 @@ type Tally struct {
 	Acknowledged int64 // number of acknowledged stores
 	Unknown      int64 // number of stores that may have taken effect
 	Final        int64 // final number of page views, over all pages
-	// Doubt names an unplanned event, such as a server that ended, that may have changed the totals. Excused is how
-	// many page views that can have cost at most.
+	// Doubt names an unplanned event, such as a server that ended, that may have changed the totals. Excused is the
+	// largest number of page views that the event can have cost.
 	Doubt   string
 	Excused int64
 	Unread  bool // the counter could not be read at the end, because of Doubt
-	// Missing means that visits of a lost machine are not in the totals, but may have been counted. Nothing else makes
-	// the final number too large.
+	// Missing means that visits of a lost machine are not in the totals, but may have been counted. Otherwise a final
+	// number that is too large is a violation.
 	Missing bool
 }
 
-// Lost is how many acknowledged page views are certainly missing.
+// Lost is the number of acknowledged page views that are certainly missing.
 func (t Tally) Lost() int64 { return max(t.Acknowledged-t.Final, 0) }
 
 // Verdict compares the counter with the acknowledged visits. Each store writes one more than a load saw, so the count
-// cannot exceed the number of stores. Stores without an answer may have taken effect and hide lost ones.
+// cannot exceed the number of stores. Stores without an answer may have taken effect and hide losses.
 func (t Tally) Verdict() Verdict {
 	v := Verdict{Checker: "lost-updates", Exposed: t.Acknowledged, Violations: t.Lost()}
 	switch {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSums: what pauses and servers can have cost is excused, and not one page view more. A doubt is no pass, either.
+// TestSums: the page views that pauses and servers can have cost are excused, and no more. A doubt is no pass either.
 func TestSums(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

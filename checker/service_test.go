@@ -12,7 +12,7 @@ import (
 	"hammerlock/history"
 )
 
-// visits are visits to one page of a service, each of a worker of its own: told 0 is an answer without a count.
+// visits are visits to one page of a service, each by another worker; told 0 is an answer without a count.
 type visits []struct {
 	call, ret time.Duration
 	told      int64
@@ -38,7 +38,7 @@ func TestServices(t *testing.T) {
 	for name, c := range map[string]struct {
 		visits visits
 		final  int64
-		want   string // of lost-updates, duplicates, linearizable
+		want   string // verdicts of lost-updates, duplicates, linearizable
 	}{
 		"right":                {visits{{1, 4, 1, ok}, {2, 5, 2, ok}, {6, 7, 3, ok}}, 3, "pass, pass, pass"},
 		"right without counts": {visits{{1, 4, 0, ok}, {2, 5, 0, ok}}, 2, "pass, not judged, not judged"},
@@ -86,18 +86,18 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// down are two visits that a service answered, and two that it did not.
+// down are two visits that a service answered, and two without an answer.
 var down = visits{
 	{1, 4, 1, history.OK}, {2, 5, 2, history.OK}, {60, 110, 0, history.Unknown}, {61, 111, 0, history.Unknown},
 }
 
-// servicePrograms are visits of a service, and what is said about its programs. Times are ms.
+// servicePrograms are visits to a service, and the verdict on its programs. Times are ms.
 var servicePrograms = map[string]struct {
 	visits   visits
 	programs int
 	ended    []string
-	fault    [2]time.Duration // in force; 0 = there is none
-	paused   time.Duration    // from 70 on
+	fault    [2]time.Duration // time of a fault; 0 = there is none
+	paused   time.Duration    // length of a pause from 70 on
 	want     string
 	words    string
 }{
@@ -121,8 +121,8 @@ var servicePrograms = map[string]struct {
 	"answers end no visits": {visits: visits{{1, 4, 1, history.OK}}, programs: 1, want: "pass"},
 }
 
-// TestServicePrograms: a program that ends by itself fails the service, and so does a service that answers nothing any
-// more when nothing is broken; not for less time than a visit is waited for, nor while a fault or a pause is at work.
+// TestServicePrograms: a service fails if a program ends without a fault, or if it answers no visit while nothing is
+// broken. It does not fail if that lasts shorter than a visit waits, or during a fault or a pause.
 func TestServicePrograms(t *testing.T) {
 	const ok = history.OK
 	for name, c := range servicePrograms {
@@ -162,7 +162,7 @@ func TestServicePrograms(t *testing.T) {
 	}
 }
 
-// TestServiceActivity asks for visits at the same time, and for answers.
+// TestServiceActivity: visits at the same time are needed, and answers.
 func TestServiceActivity(t *testing.T) {
 	many := func(n int, gap time.Duration, unknowns int) (all visits) {
 		for i := range n {
@@ -192,8 +192,8 @@ func TestServiceActivity(t *testing.T) {
 	}
 }
 
-// TestCountsAreJudgedAsPorcupineDoes compares with porcupine on whole small histories: with visits that had no answer,
-// which may count at any time from their call on or not at all, and with the count at the end.
+// TestCountsAreJudgedAsPorcupineDoes compares with porcupine on small whole histories, with the count at the end. A
+// visit without an answer may count at any time after its call, or not at all.
 func TestCountsAreJudgedAsPorcupineDoes(t *testing.T) {
 	right, wrong := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -237,7 +237,7 @@ func TestCountsAreJudgedAsPorcupineDoes(t *testing.T) {
 	}
 }
 
-// TestManyDuplicatesAreJudgedAtOnce judges what a service without a lock answers when all come at once.
+// TestManyDuplicatesAreJudgedAtOnce judges a service without a lock that answers many visits at the same time.
 func TestManyDuplicatesAreJudgedAtOnce(t *testing.T) {
 	var all visits
 	for i := range 2000 {
@@ -266,7 +266,7 @@ const (
 	finalInput counterInput = "final"
 )
 
-// wholeCounter is a counter whose visits may have no answer: these may have no effect.
+// wholeCounter is a counter in which visits without an answer may have no effect.
 var wholeCounter = (&porcupine.NondeterministicModel{
 	Init: func() []any { return []any{int64(0)} },
 	Step: func(state, input, output any) []any {

@@ -7,12 +7,12 @@ import (
 	"hammerlock/history"
 )
 
-// TestAHoldOfASessionEndsWithItsHolder: where holds end with connections, a grant after a crash is none too early. One
-// before the crash is, and so is any where holds do not end.
+// TestAHoldOfASessionEndsWithItsHolder: if holds end with connections, a grant after the holder's crash is right, and a
+// grant before it is too early. If holds do not end with connections, both are too early.
 func TestAHoldOfASessionEndsWithItsHolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		session bool
-		next    time.Duration // when the next is granted; the holder dies at 4
+		next    time.Duration // time of the next grant; the holder dies at 4
 		want    Status
 	}{"after the crash": {true, 6, Pass}, "before the crash": {true, 2, Fail}, "no session": {false, 6, Fail}} {
 		t.Run(name, func(t *testing.T) {

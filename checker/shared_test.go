@@ -7,19 +7,19 @@ import (
 	"hammerlock/history"
 )
 
-// share is a grant of so many permits.
+// share adds a grant of some permits.
 func (s *script) share(worker int32, permits uint16, call, ret, ttl time.Duration) history.ID {
 	id := s.acquire(worker, call, ret, ttl)
 	s.last().Permits = permits
 	return id
 }
 
-// refuses lets a worker ask for permits in vain.
+// refuses adds a refused try for some permits.
 func (s *script) refuses(worker int32, permits uint16, call, ret time.Duration) {
 	s.busy(worker, call, ret).Permits = permits
 }
 
-// upgrade lets a worker's exclusive hold take the place of a shared one.
+// upgrade lets an exclusive hold of a worker replace its shared hold.
 func (s *script) upgrade(hold history.ID, call, ret, ttl time.Duration) history.ID {
 	id := s.acquire(int32(hold.Lane()-1), call, ret, ttl)
 	s.last().Seen = hold
@@ -144,7 +144,7 @@ func TestSharedHolds(t *testing.T) {
 	}
 }
 
-// reading lets a reader look at a page twice, while a writer stores, with a lease of its own each.
+// reading lets a reader load a page twice, while a writer stores; each has a lease of its own.
 func reading(look, again, grant, store time.Duration) *builder {
 	s := newBuilder()
 	s.h.Claims = history.Claims{Excludes: true, Expires: true, Readers: true}
@@ -163,7 +163,7 @@ func reading(look, again, grant, store time.Duration) *builder {
 	return s
 }
 
-// TestReadersSeeNoChange is about what readers see when they come and before they go.
+// TestReadersSeeNoChange: a reader must see the same page when it comes and before it goes.
 func TestReadersSeeNoChange(t *testing.T) {
 	for name, tt := range map[string]struct {
 		s      *builder
@@ -183,7 +183,7 @@ func TestReadersSeeNoChange(t *testing.T) {
 	}
 }
 
-// starving lets a writer ask in vain, once a tick for so long, while readers come and go, two ticks each.
+// starving lets a writer try in vain once a tick, for some ticks, while readers come and go, two ticks each.
 func starving(ticks int, readers bool) *builder {
 	s := newBuilder()
 	s.h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true, Readers: true, Writers: true}
@@ -194,7 +194,7 @@ func starving(ticks int, readers bool) *builder {
 	for at := 2; at < ticks; at++ {
 		s.refuse(2, dur(at), dur(at+1))
 		op := &s.h.Ops[len(s.h.Ops)-1]
-		op.Call, op.TTL = op.Call+s.tick/2, 10*s.tick // a call of its own, not a part of the one before
+		op.Call, op.TTL = op.Call+s.tick/2, 10*s.tick // a separate call, no part of the call before
 	}
 	s.done(2, 1, dur(ticks))
 	s.release(1, first, 3, 4, history.OK)
@@ -209,7 +209,7 @@ func starving(ticks int, readers bool) *builder {
 	return s
 }
 
-// TestWritersDoNotStarve is about a writer that is passed over by readers who come later.
+// TestWritersDoNotStarve: a writer is passed over by readers that come later.
 func TestWritersDoNotStarve(t *testing.T) {
 	c := starving(60, true).prepared()
 	v := judgeLiveness(c)
@@ -227,7 +227,7 @@ func TestWritersDoNotStarve(t *testing.T) {
 	}
 }
 
-// TestASemaphoreIsIdleWhilePermitsAreFree is about a permit that nobody has and nobody gets.
+// TestASemaphoreIsIdleWhilePermitsAreFree: a permit that no worker has is granted to none.
 func TestASemaphoreIsIdleWhilePermitsAreFree(t *testing.T) {
 	waits := func(out uint16) *builder {
 		s := newBuilder()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestALateMajorityDoesNotLastLonger: who waited for the last site of its majority holds no longer than the first site
-// lets it, so that the next one is granted the lock in time. On one site that would be a grant too many.
+// TestALateMajorityDoesNotLastLonger: a holder that waited for the last site of its majority keeps the lock no longer
+// than the first site does, so the next grant is right. On one site it would be a double grant.
 func TestALateMajorityDoesNotLastLonger(t *testing.T) {
 	for sites, want := range map[int]Status{1: Fail, 5: Pass} {
 		s := newScript()
@@ -23,9 +23,9 @@ func TestALateMajorityDoesNotLastLonger(t *testing.T) {
 	}
 }
 
-// TestAReleaseThatIsTooLateMayHaveFreedASite: a release that a majority denies, because the lease has ended on its way,
-// has freed the other sites as soon as it was called. So the next grant may come before the lease ends, but not before
-// that call.
+// TestAReleaseThatIsTooLateMayHaveFreedASite: the lease ends while the release is on its way, and a majority denies it.
+// The release has freed the other sites from its call on, so the next grant may come before the lease ends. It cannot
+// come before that call.
 func TestAReleaseThatIsTooLateMayHaveFreedASite(t *testing.T) {
 	for _, tt := range []struct {
 		sites int

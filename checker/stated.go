@@ -43,8 +43,8 @@ func ended(v Verdict, story []string, before []history.Op) Verdict {
 	return v
 }
 
-// Holds tells whether the lock is to blame for a violation if planned faults broke what any lock relies on. Then only
-// verdicts count that have another cause.
+// Holds reports whether a violation counts against the lock although planned faults broke what any lock relies on. Then
+// only a verdict with another cause counts.
 func (v *Verdict) Holds(h *history.History) bool {
 	broke := func(such func(*history.Effect) bool) bool {
 		return slices.ContainsFunc(h.Faults, func(f history.Injection) bool { return such(&f.Effect) })

@@ -7,7 +7,7 @@ import (
 	"hammerlock/history"
 )
 
-// TestALockThatEndsItsRunFails with the last operation before as evidence.
+// TestALockThatEndsItsRunFails: the evidence is the last operation before.
 func TestALockThatEndsItsRunFails(t *testing.T) {
 	before := []history.Op{{Worker: 1}, {Worker: 2}}
 	for name, test := range map[string]struct {
@@ -37,7 +37,7 @@ func TestALockThatEndsItsRunFails(t *testing.T) {
 	}
 }
 
-// TestServersThatBreakTheirPromises: a violation that any lock comes to then is not held against one.
+// TestServersThatBreakTheirPromises: a violation that every lock would then commit does not count.
 func TestServersThatBreakTheirPromises(t *testing.T) {
 	const keys, clock = history.LosesKeys, history.LosesTime
 	double := map[string]int64{history.DoubleGrant: 1, history.ServiceLoss: 1}

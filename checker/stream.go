@@ -8,18 +8,17 @@ import (
 	"hammerlock/history"
 )
 
-// Stream judges during a run, in bounded memory: it finds two workers that rely on the same lock at the same time, and
+// Stream judges during a run, in bounded memory. It finds two workers that rely on the same lock at the same time, and
 // two acknowledged stores that replace the same page view. Its findings are certain; the checkers of the whole history
-// find more. It is given operations in the order of their returns, by one goroutine. It remembers ended holds by their
-// IDs and tokens, since operations about them may come late.
+// find more. One goroutine gives it the operations, in the order of their returns.
 type Stream struct {
-	// Overlap, if it is not nil, is called for every two workers that relied on the lock at once, with the period.
+	// Overlap, if not nil, is called for every two workers that relied on the lock at the same time, with the period.
 	Overlap func(workers [2]int32, from, to time.Duration)
 
 	excludes bool
-	service  bool // a service is visited: it is judged at the end only
+	service  bool // a service is visited: it is judged only at the end
 	clocks   *history.Agreement
-	now      time.Duration // everything that had returned by then was seen
+	now      time.Duration // all operations that had returned by then were seen
 
 	lines          []*line                // by key; nil if the page had no hold yet
 	holds          map[history.ID]*belief // holds whose end is unknown
@@ -35,10 +34,10 @@ type Stream struct {
 
 // Violation is a violation that was found during the run.
 type Violation struct {
-	Checker string // name of the checker that finds it as well
+	Checker string // name of the checker that also finds it, in the whole history
 	Text    string
-	At      time.Duration // when it happened
-	Seen    time.Duration // when it was proved
+	At      time.Duration // time of the violation
+	Seen    time.Duration // time of its proof
 	Workers [2]int32
 	Ops     [2]history.ID // the two grants, or the two stores
 }
@@ -68,7 +67,7 @@ type belief struct {
 // line has a page's beliefs in the order of their grants, from the first one that has not ended.
 type line struct {
 	queue  []*belief
-	fronts [2]front // of exclusive holds, and of shared ones
+	fronts [2]front // [0]: exclusive holds; [1]: shared holds
 	n      int32
 }
 
@@ -78,7 +77,7 @@ type front struct {
 	beliefs []belief // the beliefs of the frontier
 }
 
-// NewStream makes a Stream for a run with that header.
+// NewStream makes a Stream for a run with the given header.
 func NewStream(h *history.Header) *Stream {
 	return &Stream{excludes: h.Claims.Excludes, service: h.Service, holds: map[history.ID]*belief{},
 		tokens: map[uint64]*belief{}, incompleteFrom: history.Forever, updates: newChains(),
@@ -155,7 +154,7 @@ func (s *Stream) SafeUpTo() time.Duration {
 	return safe
 }
 
-// Violations returns how many were proved, and the first of them. The slice only grows.
+// Violations returns the number of proved violations, and the first ones. The slice only grows.
 func (s *Stream) Violations() (int64, []Violation) { return s.count, s.found }
 
 // report counts a violation, and keeps the first ones with a text.
@@ -177,7 +176,7 @@ func (s *Stream) grant(op *history.Op) {
 		call: op.Call, from: op.Return,
 		to: op.Until, lost: history.Forever, crashed: history.Forever}
 	if b.to == 0 {
-		b.to = history.Forever // it was given no deadline
+		b.to = history.Forever // the holder has no deadline
 	}
 	s.holds[b.id] = b
 	if b.token != 0 {
@@ -187,7 +186,6 @@ func (s *Stream) grant(op *history.Op) {
 	s.waiting++
 }
 
-// line returns a page's line.
 func (s *Stream) line(key int32) *line {
 	if more := int(key) + 1 - len(s.lines); more > 0 {
 		s.lines = append(s.lines, make([]*line, more)...)
@@ -213,7 +211,7 @@ func (s *Stream) extend(op *history.Op) {
 	}
 }
 
-// settle ends a belief not later than the given time, and judges what had waited for that.
+// settle ends a belief not later than the given time, and judges the beliefs that waited for this.
 func (s *Stream) settle(b *belief, at time.Duration) {
 	b.settled, b.to = true, min(b.to, b.lost, b.crashed, at)
 	delete(s.holds, b.id)
@@ -225,7 +223,7 @@ func (s *Stream) settle(b *belief, at time.Duration) {
 	}
 }
 
-// judge compares the beliefs at the head of a line whose ends are known, like the exclusion checker.
+// judge compares the beliefs at the head of a line, as far as their ends are known, like the exclusion checker.
 func (s *Stream) judge(l *line) {
 	n := 0
 	for ; n < len(l.queue) && l.queue[n].settled; n++ {
@@ -266,7 +264,7 @@ func (s *Stream) overlap(l *front, first int32, b *belief) {
 		s.Overlap([2]int32{a.worker, b.worker}, b.from, min(a.to, b.to))
 	}
 	if !s.excludes {
-		return // nothing was promised
+		return // the lock promised nothing
 	}
 	s.report(Violation{Checker: Exclusion.Name, At: b.from, Seen: s.now,
 		Workers: [2]int32{a.worker, b.worker}, Ops: [2]history.ID{a.id, b.id}}, func() string {
@@ -276,7 +274,7 @@ func (s *Stream) overlap(l *front, first int32, b *belief) {
 	})
 }
 
-// belief reuses one that was judged, or makes one.
+// belief returns a belief that can be overwritten.
 func (s *Stream) belief() *belief {
 	n := len(s.free)
 	if n == 0 {

@@ -2,16 +2,16 @@ package checker
 
 import "hammerlock/history"
 
-// mostParents is how many page views are kept. Those that a worker has loaded and not replaced yet are kept longer.
+// mostParents is the number of page views that are kept. A view is kept longer while a worker may still replace it.
 const mostParents = 1 << 15
 
-// chains remembers which store replaced each of the last page views. If a second acknowledged store names the same one,
-// one of the two is lost.
+// chains remembers which store replaced each of the last page views. If a second acknowledged store replaces the same
+// view, one of the two stores is lost.
 type chains struct {
-	places map[parent]int32 // in ring
-	ring   []replaced       // a ring with the oldest at next
-	next   int              // index of the oldest, when the ring is full
-	loaded map[int32]parent // by worker: what it will replace
+	places map[parent]int32 // view -> its index in ring
+	ring   []replaced       // when it is full, the oldest is at next
+	next   int              // index of the oldest when the ring is full
+	loaded map[int32]parent // by worker: the view that it will replace
 }
 
 // parent is a page view: a page and the store that wrote it.
@@ -32,7 +32,7 @@ func newChains() chains {
 	return chains{places: map[parent]int32{}, loaded: map[int32]parent{}}
 }
 
-// observe adds a load or a store. It returns the earlier store that replaced the same page view, if there is one.
+// observe adds a load or a store. It returns the earlier store that replaced the same page view; nil if there is none.
 func (c *chains) observe(op *history.Op) *replaced {
 	if op.Key < 0 {
 		return nil
@@ -48,7 +48,7 @@ func (c *chains) observe(op *history.Op) *replaced {
 	}
 	defer c.unpin(op.Worker)
 	if op.Outcome != history.OK {
-		return nil // it may have had no effect
+		return nil // the store may have had no effect
 	}
 	e := c.entry(p)
 	if e.child != 0 {
@@ -68,8 +68,8 @@ func (c *chains) unpin(worker int32) {
 	c.ring[c.places[p]].pins--
 }
 
-// entry finds a page view, or adds it in place of the oldest that no worker has loaded. The pointer is valid until the
-// next call.
+// entry finds a page view, or adds it in place of the oldest view that no worker has loaded. The pointer is valid until
+// the next call.
 func (c *chains) entry(p parent) *replaced {
 	if at, ok := c.places[p]; ok {
 		return &c.ring[at]
@@ -84,7 +84,7 @@ func (c *chains) entry(p parent) *replaced {
 				*old = replaced{view: p}
 				return old
 			}
-		} // all of them were loaded by workers
+		} // workers have loaded all of them
 	}
 	c.places[p] = int32(len(c.ring))
 	c.ring = append(c.ring, replaced{view: p})

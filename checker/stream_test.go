@@ -11,7 +11,7 @@ import (
 	"hammerlock/history"
 )
 
-// streamed shows a history to a stream in the order of returns.
+// streamed gives the operations of a history to a stream, in the order of their returns.
 func streamed(h *history.History) *Stream {
 	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return stamp{a.Return, 0}.compare(stamp{b.Return, 0}) })
 	s := NewStream(&h.Header)
@@ -41,7 +41,7 @@ func streamed(h *history.History) *Stream {
 	return s
 }
 
-// finish ends the holds that are still open when their holders were told they end.
+// finish ends the holds that are still open, at the deadlines that their holders were told.
 func (s *Stream) finish() {
 	for _, b := range s.holds {
 		b.settled, b.to = true, min(b.to, b.lost, b.crashed)
@@ -64,19 +64,19 @@ func (s *Stream) of(checker string) (n int64) {
 	return n
 }
 
-// TestStreamAgreesOnExclusion compares the stream with the sweep over the whole history, and with the oracle that
-// tries every instant.
+// TestStreamAgreesOnExclusion compares the stream with the sweep over the whole history, and with an oracle that tries
+// every instant.
 func TestStreamAgreesOnExclusion(t *testing.T) {
 	bad := 0
 	rapid.Check(t, func(r *rapid.T) {
 		draw := func(n int) int { return rapid.IntRange(0, n-1).Draw(r, "n") }
-		// of holds that begin together, which is counted depends on their order where some are shared
+		// among holds that begin together and are partly shared, the count depends on their order
 		readers := draw(2)
 		h := shared(tiny(draw), draw, readers)
 		if slices.ContainsFunc(read(h), func(x told) bool {
 			return x.crash != nil && x.extend != nil && x.extend.Call >= x.crash.Call
 		}) {
-			return // the dead extend nothing
+			return // dead workers extend nothing
 		}
 		c := prepared(t, h)
 		want := int64(0)
@@ -97,7 +97,7 @@ func TestStreamAgreesOnExclusion(t *testing.T) {
 	}
 }
 
-// race lets visits of a few workers read and replace one counter at random moments; every store takes effect.
+// race lets a few workers load and replace one counter at random moments; every store takes effect.
 func race(r *rand.Rand, visits int) *history.History {
 	type step struct {
 		at    int
@@ -138,7 +138,8 @@ func race(r *rand.Rand, visits int) *history.History {
 	return &s.History
 }
 
-// TestStreamAgreesOnLostUpdates: there is a fork if and only if the judge of the whole history misses a page view.
+// TestStreamAgreesOnLostUpdates: the stream finds a fork if and only if the judge of the whole history finds a lost
+// view.
 func TestStreamAgreesOnLostUpdates(t *testing.T) {
 	lost, whole := 0, 0
 	all := many(2000)
@@ -160,7 +161,7 @@ func TestStreamAgreesOnLostUpdates(t *testing.T) {
 	}
 }
 
-// TestStreamKeepsWhatIsLoaded: a worker may sleep on what it loaded for as long as it likes.
+// TestStreamKeepsWhatIsLoaded: a worker may sleep between load and store for any time.
 func TestStreamKeepsWhatIsLoaded(t *testing.T) {
 	c := newChains()
 	at := func(kind history.Kind, worker int32, seen, id uint64) *replaced {
@@ -181,7 +182,7 @@ func TestStreamKeepsWhatIsLoaded(t *testing.T) {
 	}
 }
 
-// TestStreamIsBounded lets one holder keep its hold for ever: what cannot be kept is not called safe.
+// TestStreamIsBounded lets one holder keep its hold for ever: times for which holds were not kept are not called safe.
 func TestStreamIsBounded(t *testing.T) {
 	s := NewStream(&history.Header{Claims: history.Claims{Excludes: true}})
 	for n := range 3 * mostBeliefs {
@@ -218,7 +219,7 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// TestAStreamLeavesServicesToTheEnd: visits to a service replace no page view that they have seen.
+// TestAStreamLeavesServicesToTheEnd: a visit to a service does not replace a page view that it has loaded.
 func TestAStreamLeavesServicesToTheEnd(t *testing.T) {
 	h := history.Header{Workers: 2, Keys: 1, Service: true}
 	s := NewStream(&h)

@@ -57,8 +57,8 @@ type Verdict struct {
 	Causes     map[string]int64 `json:"causes,omitempty"` // violations by cause
 	Misses     map[string]int64 `json:"misses,omitempty"` // counts of noteworthy events that are no violations, by name
 
-	// Doubled, for exclusion, is how many holds certainly began while another worker relied on a hold that excludes
-	// them.
+	// Doubled, for exclusion, is the number of holds that certainly began while another worker relied on a hold that
+	// excludes them.
 	Doubled int64 `json:"doubled,omitempty"`
 	// Told, for lease-validity, says how soon holders learned that they had lost a lock that renews or signals; nil for
 	// other locks.
@@ -66,13 +66,13 @@ type Verdict struct {
 	// Extent, for activity, says how much the run tested; nil in old files.
 	Extent *Extent `json:"tried,omitempty"`
 
-	excuse  *window // the first unplanned event that explains what would have been a violation
-	spared  any     // that violation's witness
+	excuse  *window // the first unplanned event that excuses a violation
+	spared  any     // witness of the excused violation
 	scant   bool    // it is inconclusive only because there were too few occasions
 	advised bool    // the story has given advice, or says that the history does not show the reason
 }
 
-// Advise sets the remedies of causes with which verdicts failed, unless a story has another one.
+// Advise sets the remedies of failed verdicts to those of their causes, unless a story has advice of its own.
 func Advise(all []Verdict) {
 	for i := range all {
 		if v := &all[i]; !v.advised {
@@ -84,8 +84,7 @@ func Advise(all []Verdict) {
 // advise sets the advice for what the story shows; empty if the history does not show what is wrong.
 func (v *Verdict) advise(remedy string) { v.Remedy, v.advised = remedy, true }
 
-// Proved is the end of the last operation in the evidence: from then on the verdict was certain. It is 0 if there is no
-// evidence.
+// Proved is the time from which the verdict was certain: the end of the last operation in the evidence; 0 without one.
 func (v *Verdict) Proved() (at time.Duration) {
 	for i := range v.Evidence {
 		at = max(at, v.Evidence[i].Latest())

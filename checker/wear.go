@@ -9,16 +9,16 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Limits of the growth of resources from one pause of the load to the next. Each is far above what the correct locks of
-// the catalogue need, such as pools and threads that are made on demand.
+// The growth of resources that is allowed from one pause of the load to the next. The correct locks of the catalogue
+// need far less, even with pools and with threads that are made on demand.
 const (
-	callsForOne  = 20       // calls for each goroutine, thread, file or connection
-	spareOnes    = 20       // and this many more, plus one for four workers, whatever the number of calls
-	bytesForCall = 64       // of a heap,
-	spareHeap    = 1 << 18  // at least
-	spareProgram = 16 << 20 // growth of the memory of a program up to which it is not shown
-	spareCPU     = 0.15     // growth of the CPU time of an idle process
-	fewCalls     = 100      // less say nothing
+	callsForOne  = 20       // calls that explain one more goroutine, thread, file or connection
+	spareOnes    = 20       // this many more are always allowed, plus one for every four workers
+	bytesForCall = 64       // bytes of the heap that one call explains
+	spareHeap    = 1 << 18  // growth of the heap that is always allowed, in bytes
+	spareProgram = 16 << 20 // growth of a program's memory that is not shown, in bytes
+	spareCPU     = 0.15     // growth of an idle process's CPU time, as a share of one CPU
+	fewCalls     = 100      // fewer calls prove nothing
 )
 
 const goroutines = "goroutines"
@@ -27,12 +27,12 @@ const goroutines = "goroutines"
 type worn struct {
 	name string
 	of   func(*history.Wear) float64
-	most func(calls, workers float64) float64 // number of additional ones that are explained
+	most func(calls, workers float64) float64 // largest growth that is explained
 	text func(float64) string
 }
 
-// kinds lists the resources. The memory of a program is only shown: what it has from the system grows for a long time
-// with a garbage collector.
+// kinds lists the resources. The memory of a program is shown and not judged: with a garbage collector, the memory that
+// a program has from the system grows for a long time.
 func kinds(program bool) []worn {
 	ones := func(calls, workers float64) float64 { return max(calls/callsForOne, spareOnes+workers/4) }
 	things := goroutines
@@ -58,7 +58,7 @@ type callCounts struct{ taken, refused, lost int64 }
 
 func (t callCounts) all() int64 { return t.taken + t.refused + t.lost }
 
-// done counts the tries of a process up to a moment, and failed renewals.
+// done counts, up to a moment, the tries of a process, its lost holds and its failed renewals.
 func (c *Case) done(process int16, until time.Duration) (t callCounts) {
 	for i := range c.Ops {
 		op := &c.Ops[i]
@@ -75,8 +75,8 @@ func (c *Case) done(process int16, until time.Duration) (t callCounts) {
 	return t
 }
 
-// weighWear judges whether the processes of the lock leak resources. Only growth in each of at least two intervals
-// counts: resources that are made once and kept are no leak.
+// weighWear judges whether the processes of the lock leak resources. A resource leaks if it grows in every interval,
+// and there are at least two. Resources that are made once and kept are no leak.
 func weighWear(c *Case) Verdict {
 	v := Verdict{Checker: history.Client, Summary: "what the lock's processes keep is not known"}
 	m := c.Measured
@@ -133,7 +133,7 @@ func byProcess(all []history.Wear) (list [][]history.Wear) {
 	return list
 }
 
-// story describes the growth of a resource, if it is more than explained in each interval; nil if not.
+// story describes a resource that grew in every interval by more than is explained; nil if it did not.
 func (k *worn) story(samples []history.Wear, done []callCounts) []string {
 	text := fmt.Sprintf("process %d has %s %s in its first rest", samples[0].Process, k.text(k.of(&samples[0])), k.name)
 	var most []string

@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// worked is a history with that number of tries of a process before each of three moments, a second apart, and what it
-// had then.
+// worked is a history with the given number of tries of a process before each of several moments, which are a second
+// apart, and the samples of the process's resources at these moments.
 func worked(tries int, at ...history.Wear) *history.History {
 	h := &history.History{Header: history.Header{Workers: 1, Keys: 1, Claims: history.Claims{Excludes: true}}}
 	for i := range at {
@@ -25,8 +25,8 @@ func worked(tries int, at ...history.Wear) *history.History {
 	return h
 }
 
-// TestWhatAClientKeeps: what grows with the calls from each rest to the next is a leak; what is made once, or no more
-// than a few for each worker, is not.
+// TestWhatAClientKeeps: a resource that grows with the calls from each rest to the next is a leak. A resource that is
+// made once, or only a few times for each worker, is not.
 func TestWhatAClientKeeps(t *testing.T) {
 	threads := func(n int64) history.Wear { return history.Wear{Goroutines: n} }
 	files := func(n int64) history.Wear { return history.Wear{Files: n} }
