@@ -85,8 +85,8 @@ func (c *Case) effort() (e effort) {
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		switch op.Kind {
-		// Acquires and Extends do not count: they hide nothing if their outcome is unknown. Neither does a release of a hold
-		// that may never have been granted.
+		// Acquires and Extends do not count: they hide nothing if their outcome is unknown. Neither does a release of a
+		// hold that may never have been granted.
 		case history.Release, history.Store:
 			if op.Kind == history.Release && !c.had(op) {
 				break

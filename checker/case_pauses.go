@@ -147,7 +147,7 @@ func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *wind
 	served := func(e *history.Effect) bool { return e != stoodFor && e.Blocks || !e.Known() }
 	for _, w := range c.servers {
 		to := w.to
-		if w.effect.StopsService() && proof.Call <= to { // a renewal after the window would show that servers answer again
+		if w.effect.StopsService() && proof.Call <= to { // a later renewal would show that servers answer again
 			to = plus(to, c.recovery())
 		}
 		if silent := min(to, over) - max(w.from, since); served(w.effect) && silent > 0 && silent >= least {
@@ -160,8 +160,8 @@ func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *wind
 	return nil
 }
 
-// announced reports whether an answer that the hold is lost says no more than the lock had announced by itself, after it
-// could not renew the lease. Such an answer says nothing about the servers, which may have the hold still.
+// announced reports whether an answer that the hold is lost repeats what the lock had announced before, when it could
+// not renew the lease. Such an answer says nothing about the servers, which may still have the hold.
 func (c *Case) announced(h *hold, op *history.Op) bool {
 	if op.Outcome != history.Failed || op.Reason != history.Lost || op.Call < h.Lost {
 		return false

@@ -120,7 +120,7 @@ func (c *Case) disturb() {
 			continue
 		}
 		p := period{w.from, plus(to, felt)}
-		if disturbed = append(disturbed, p); to >= c.begin { // before the first request no worker had a place in a queue
+		if disturbed = append(disturbed, p); to >= c.begin { // before the first request no worker had a place
 			places = append(places, period{minus(p.from, c.anySlack()), p.to}) // in terms of a worker's clock
 		}
 	}

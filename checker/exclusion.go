@@ -155,8 +155,8 @@ func (x *examiner) pairs(holds []int32) {
 		x.doubled++
 		x.collision(p)
 	})
-	// On several sites a hold begins with the last site of a majority and ends with the first one. So a hold that begins
-	// late need not end late.
+	// On several sites a hold begins with the last site of a majority and ends with the first one. So a hold that
+	// begins late need not end late.
 	coupled := x.c.Sites < 2
 	groups := x.c.groups(holds)
 	for _, g := range groups {

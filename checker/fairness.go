@@ -163,7 +163,7 @@ func (b *bypasses) inversions(waits []int32, slack time.Duration, since func(*wa
 	before := func(a, b time.Duration) bool { return a != history.Forever && a < b-slack }
 	slices.SortFunc(byCall, func(i, j int32) int { return cmp.Compare(b.waits[i].stood, b.waits[j].stood) })
 	slices.SortFunc(byQueue, func(i, j int32) int { return cmp.Compare(since(&b.waits[i]), since(&b.waits[j])) })
-	last := [2][]latest{make([]latest, b.keys), make([]latest, b.keys)} // [0]: for exclusive waits; [1]: for shared ones
+	last := [2][]latest{make([]latest, b.keys), make([]latest, b.keys)} // exclusive waits, shared ones
 	next := 0
 	for _, j := range byCall {
 		w := &b.waits[j]

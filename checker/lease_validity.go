@@ -105,7 +105,7 @@ func (l *leases) claim(n, i int32, h *hold) {
 		}
 		return
 	}
-	// Servers may or may not round times down, so a holder may rely on the rounding. It may also rely on the linger time.
+	// Servers may or may not round times down, so a holder may rely on the rounding, and on the linger time.
 	sure := life + l.c.Bounds.Round + l.c.Bounds.Linger
 	switch {
 	case op.Until <= op.Call+sure:
@@ -215,7 +215,7 @@ func (l *leases) loss(n int32, h *hold, story *account) {
 		l.early(h, at, over, freer, evidence)
 		return
 	}
-	ranOut := told >= 0 && told == h.Release && l.c.Ops[told].Call < over // the lease ended after its release was called
+	ranOut := told >= 0 && told == h.Release && l.c.Ops[told].Call < over // it ended after the call of its release
 	if !l.c.Claims.Renews || h.Crashed <= at || ranOut {
 		return
 	}

@@ -26,7 +26,7 @@ func TestHowLateAHolderWasTold(t *testing.T) {
 		}
 		a := s.acquire(1, 0, 1, 300)
 		s.last().Until = history.Forever
-		op := s.on(a, history.Extend, 110, 120) // without an extension it is unknown whether the lock reports its renewals
+		op := s.on(a, history.Extend, 110, 120) // otherwise it is unknown whether the lock reports renewals
 		op.Outcome, op.Reason = history.Failed, history.Unreachable
 		op = s.on(a, history.Lose, 450, 450)
 		op.Outcome = history.OK

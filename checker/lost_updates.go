@@ -21,7 +21,7 @@ type updates struct {
 	*Case
 	named []bool  // by operation: another operation saw this store
 	place []int32 // by operation: position of a store in its chain, growing; 0 = in no chain
-	link  []int32 // by operation, plus one: next store of the chain; outside of it, the store at which the branch left it
+	link  []int32 // by operation, plus one: next store of the chain; outside of it, the store where the branch began
 	pages []page  // by key
 
 	astray map[replacing]bool // acknowledged stores outside of their chains

@@ -27,7 +27,7 @@ var reentryCauses = []string{history.WrongCount, history.TokenChanged, history.S
 type nested struct {
 	states  []depth       // nil = entered once
 	good    time.Duration // earliest end of the lease, by the last acknowledged grant or extension
-	over    bool          // nothing more is judged: the owner was told that the hold is lost, or the hold may have expired
+	over    bool          // nothing more is judged: the owner heard of the loss, or the hold may have expired
 	inner   bool
 	counted bool // the lock reports the number of entries
 }
@@ -156,7 +156,7 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 	}
 	switch op.Outcome {
 	case history.OK:
-		free := slices.ContainsFunc(n.possible(), func(d depth) bool { return d.holds == 0 }) // then this may be a new hold
+		free := slices.ContainsFunc(n.possible(), func(d depth) bool { return d.holds == 0 }) // it may be a new hold
 		if op.TTL > 0 {
 			n.good = r.promised(op)
 		}

@@ -298,7 +298,7 @@ func (w *world) visit(worker int32, process int16) {
 		w.mark(history.Op{Kind: history.Crash, Worker: worker, Process: process, Call: w.now()}, int(worker))
 		return
 	}
-	if ok && (w.now()+4*time.Millisecond < v.renewed() || w.wrong == lateHolder) { // so that the store has time to arrive
+	if ok && (w.now()+4*time.Millisecond < v.renewed() || w.wrong == lateHolder) { // the store needs time to arrive
 		store := v.op(history.Store)
 		store.Value, store.Seen = load.Value+1, load.Seen
 		w.send(store, int(worker), func(op *history.Op) {

@@ -27,7 +27,7 @@ func judgeCounts(c *Case) Verdict {
 		v.Exposed += int64(len(p.told))
 		p.inOrder(&b)
 		p.within(&b)
-		if answers += p.acknowledged(); c.Partial == "" { // in a partial history, the visit that made a count may be missing
+		if answers += p.acknowledged(); c.Partial == "" { // otherwise the visit that made a count may be missing
 			p.gaps(&b)
 		}
 	}
