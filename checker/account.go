@@ -204,7 +204,7 @@ type freeing struct {
 }
 
 // freed returns the last of these releases that was called before one moment (by) and returned after another (since);
-// -1 if there is none.
+// -1 if none exists.
 func (t *account) freed(c *Case, since, by time.Duration) int32 {
 	f := &t.loose
 	at, _ := slices.BinarySearchFunc(f.ops, by, func(n int32, t time.Duration) int {
@@ -218,7 +218,7 @@ func (t *account) freed(c *Case, since, by time.Duration) int32 {
 	return -1
 }
 
-// freer returns the release that freed the lock of hold n before a moment; -1 if there is none.
+// freer returns the release that freed the lock of hold n before a moment; -1 if none exists.
 func (t *account) freer(c *Case, n int32, by time.Duration) int32 {
 	if k, ok := t.broke[n]; ok && t.slips[k].deviates(history.ForeignRelease) {
 		return t.slips[k].op
@@ -285,7 +285,7 @@ func (p *pages) hold(n int32) int32 {
 
 func (k *slip) deviates(cause string) bool { return k.Deviation != nil && k.Deviation.Name == cause }
 
-// of returns the slip that explains why two workers held the lock at once; -1 if there is none. Such a slip ended one
+// of returns the slip that explains why two workers held the lock at once; -1 if none exists. Such a slip ended one
 // of the two holds although its lease was guaranteed, or is an answer to one of them. Slips of the lock come before
 // losses of the servers, because the lock is wrong in any case.
 func (t *account) of(p pair) int {

@@ -209,7 +209,7 @@ var onceAccused = map[string]func(s *script){
 	},
 }
 
-// renewedUnseen is a lease of a driver that renews. One extension without an answer stands for all renewals of the
+// renewedUnseen is a lease of a driver that renews. An extension without an answer stands for all renewals of the
 // hold.
 func renewedUnseen(s *script, over time.Duration) history.ID {
 	s.Claims.Renews, s.Bounds.Gap = true, 10*ms

@@ -336,7 +336,7 @@ func loses(c *Case) (found bool) {
 	return found
 }
 
-// tryBefore returns the refused try that was part of the same call as the grant Ops[k]; nil if there is none.
+// tryBefore returns the refused try that was part of the same call as the grant Ops[k]; nil if none exists.
 func tryBefore(c *Case, k int) *history.Op {
 	for i := k - 1; i >= 0; i-- {
 		if op := &c.Ops[i]; op.Kind == history.Acquire && op.Worker == c.Ops[k].Worker &&

@@ -9,8 +9,8 @@ import (
 )
 
 // TestALateReleaseIsNotBlamedForWhatAServerForgot: a release that was called after the end of its lease has not ended a
-// hold that was extended since. A release that was called in time is right, however late its answer is. What a server
-// forgets afterwards is the server's fault.
+// hold that was extended since. A release that was called in time is right, however late its answer is. A server
+// is to blame for what it forgets afterwards.
 func TestALateReleaseIsNotBlamedForWhatAServerForgot(t *testing.T) {
 	for _, tt := range []struct {
 		called   time.Duration

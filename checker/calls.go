@@ -135,7 +135,7 @@ func (c *Case) disturbances() *disturbances {
 }
 
 // served returns the time from which servers answered during a call. The window why prevented answers before that time;
-// nil if there is none. The result lost tells whether a message of the call may have been lost.
+// nil if none exists. The result lost tells whether a message of the call may have been lost.
 func (k *callsCheck) served(from, to time.Duration) (since time.Duration, why *window, lost bool) {
 	if k.disturbing == nil {
 		k.disturbing = k.disturbances()

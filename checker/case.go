@@ -128,7 +128,7 @@ func (c *Case) extends(h *hold) []int32 { return c.links[h.extends.from:h.extend
 // reenters lists a hold's inner Acquires and releases as indices in Ops, sorted by call.
 func (c *Case) reenters(h *hold) []int32 { return c.links[h.reenters.from:h.reenters.to:h.reenters.to] }
 
-// op returns the operation with that ID; nil if there is none.
+// op returns the operation with that ID; nil if none exists.
 func (c *Case) op(id history.ID) *history.Op {
 	if i := c.at(id); i >= 0 {
 		return &c.Ops[i]
@@ -136,7 +136,7 @@ func (c *Case) op(id history.ID) *history.Op {
 	return nil
 }
 
-// hold returns the hold of an Acquire; nil if there is none.
+// hold returns the hold of an Acquire; nil if none exists.
 func (c *Case) hold(acquire history.ID) *hold {
 	if i := c.holdAt(acquire); i >= 0 {
 		return &c.holds[i]
@@ -144,7 +144,7 @@ func (c *Case) hold(acquire history.ID) *hold {
 	return nil
 }
 
-// at returns the index of the operation with that ID; -1 if there is none.
+// at returns the index of the operation with that ID; -1 if none exists.
 func (c *Case) at(id history.ID) int32 {
 	i := c.index.Find(id)
 	if i < 0 {
@@ -153,7 +153,7 @@ func (c *Case) at(id history.ID) int32 {
 	return i - 1
 }
 
-// holdAt returns the index of the hold of an Acquire; -1 if there is none.
+// holdAt returns the index of the hold of an Acquire; -1 if none exists.
 func (c *Case) holdAt(acquire history.ID) int32 {
 	if i := c.index.Find(acquire); i < 0 {
 		return -i - 1

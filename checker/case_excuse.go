@@ -122,7 +122,7 @@ func (c *Case) unfenced(earlier, later *hold) *window {
 }
 
 // accident returns an unplanned event that may have made the servers forget, between two moments, what they did for a
-// key; nil if there is none, or if a planned fault may be the reason.
+// key; nil if none exists, or if a planned fault may be the reason.
 func (c *Case) accident(key int32, since, by time.Duration) *window {
 	return unplanned(c.forgotten(key, since, by))
 }
@@ -177,7 +177,7 @@ func newReaching(list []*window) (r reaching) {
 	return r
 }
 
-// find returns a window that was in force between two moments; nil if there is none.
+// find returns a window that was in force between two moments; nil if none exists.
 func (r *reaching) find(since, by time.Duration) *window {
 	n, found := slices.BinarySearch(r.from, by)
 	for found && n < len(r.from) && r.from[n] == by {
@@ -335,7 +335,7 @@ func (c *Case) wholes(key int32) (list []period) {
 // noticed is the longest time between the last moment at which a server was known to be well and its end.
 const noticed = time.Second
 
-// outage is the time by which clients had noticed the loss of a server. Of the calls that began within one second of
+// outage is the time by which clients had noticed the loss of a server. Among the calls that began within one second of
 // the loss and had no answer or did not reach a server, it is the latest return; without such a call, the time of the
 // loss.
 func (c *Case) outage(lost time.Duration) time.Duration {

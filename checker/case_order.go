@@ -17,7 +17,7 @@ type row struct {
 }
 
 // inRealTime calls the function called for every operation that pick selects. The argument best is the operation of
-// greatest value that had certainly returned before; -1 if there is none. Negative values do not count. Of equal
+// greatest value that had certainly returned before; -1 if none exists. Negative values do not count. Among equal
 // values, the process counts whose first operation came first. Operations are in the order of their returns, so nothing
 // is sorted. Rows are sorted by their greatest values, so few processes are looked at.
 func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64, called func(i, best int32)) {

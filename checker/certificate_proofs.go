@@ -102,7 +102,7 @@ func (x *certificate) failed(v *Verdict) (name string, of []int32, why string) {
 	return name, of, ""
 }
 
-// near returns an unplanned event of a server at about the time of some operations; nil if there is none.
+// near returns an unplanned event of a server at about the time of some operations; nil if none exists.
 func (x *certificate) near(of []int32) *window {
 	from, to := history.Forever, time.Duration(0)
 	for _, n := range of {

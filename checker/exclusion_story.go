@@ -118,7 +118,7 @@ func second(c *Case, j *hold, blamed bool) string {
 }
 
 // use returns the most informative operation of a hold on the counter: its store, or a load that a fence rejected; -1
-// if there is none.
+// if none exists.
 func (h *hold) use(c *Case) int32 {
 	if n := h.Uses[0]; h.Uses[1] < 0 && n >= 0 && c.Ops[n].Reason == history.Fenced {
 		return n
@@ -202,7 +202,7 @@ func promise(r *ruler, h *hold) string {
 	return s
 }
 
-// lastProof is the last extension that had succeeded by a moment; -1 if there is none.
+// lastProof is the last extension that had succeeded by a moment; -1 if none exists.
 func lastProof(c *Case, h *hold, by time.Duration) int32 {
 	last := int32(-1)
 	for _, n := range c.extends(h) {
@@ -337,7 +337,7 @@ func (c *Case) unseenKeys() int64 {
 }
 
 // unansweredTry is the last try by a third worker that had no answer, and ended while i held the lock and before j was
-// granted it; nil if there is none.
+// granted it; nil if none exists.
 func (c *Case) unansweredTry(i, j *hold) (last *history.Op) {
 	for n := range c.Ops {
 		op := &c.Ops[n]
@@ -368,7 +368,7 @@ func (c *Case) mistaken(h *hold) []string {
 		human.Quantity(n, "call"), who(h.Worker))}
 }
 
-// sameToken is an earlier hold of the page that has the same token; nil if there is none.
+// sameToken is an earlier hold of the page that has the same token; nil if none exists.
 func (c *Case) sameToken(h *hold) *hold {
 	for _, n := range c.holdsOf(h.Key) {
 		if k := &c.holds[n]; k != h && c.share(k, h) && k.Outcome == history.OK && k.Return <= h.Call {
@@ -385,7 +385,7 @@ func longer(a, b time.Duration) string {
 	return human.Duration(a - b)
 }
 
-// unheard is the last extension of a hold that was called between two moments and had no answer; -1 if there is none. A
+// unheard is the last extension of a hold that was called between two moments and had no answer; -1 if none exists. A
 // lock that cannot extend may release.
 func (c *Case) unheard(h *hold, from, by time.Duration) int32 {
 	for _, n := range slices.Backward(c.extends(h)) {

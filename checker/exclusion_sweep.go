@@ -132,7 +132,7 @@ func (f *fronts) of(shared bool) *frontier {
 	return &f[0]
 }
 
-// collide returns one of the furthest reaching holds that overlaps the new hold and excludes it; -1 if there is none.
+// collide returns one of the furthest reaching holds that overlaps the new hold and excludes it; -1 if none exists.
 func (f *fronts) collide(now reach, shared bool) (first int32, certain bool) {
 	first, certain = f[0].collide(now)
 	if shared || certain || len(f[1].reach) == 0 {
@@ -169,7 +169,7 @@ func (z *frontier) add(now reach) (place int) {
 	return place
 }
 
-// collide returns, of the holds that overlap the new hold, the one that reaches furthest; -1 if there is none. Holds
+// collide returns, of the holds that overlap the new hold, the one that reaches furthest; -1 if none exists. Holds
 // that overlap for certain, whatever the differences of clocks, come first.
 func (z *frontier) collide(now reach) (first int32, certain bool) {
 	to := time.Duration(0)
@@ -262,7 +262,7 @@ func (s *sweeper) moments(holds []int32, coupled bool) (list []moment) {
 	return list
 }
 
-// proof is the release that proves that an Acquire without an answer had been granted; nil if there is none. A release
+// proof is the release that proves that an Acquire without an answer had been granted; nil if none exists. A release
 // proves nothing if its answer does not say whose lock it was.
 func (s *sweeper) proof(h *hold) *history.Op {
 	if s.c.Claims.Owned && h.Release >= 0 && s.c.Ops[h.Release].Outcome == history.OK {
@@ -307,7 +307,7 @@ func (s *sweeper) proven(holds []int32, coupled bool, found func(p pair)) {
 }
 
 // overruns runs the function found for each hold whose holder stored after its deadline. The second hold of the pair
-// was granted in between and had not ended; -1 if there is none.
+// was granted in between and had not ended; -1 if none exists.
 func (s *sweeper) overruns(holds []int32, found func(p pair)) {
 	if !slices.ContainsFunc(holds, func(n int32) bool { return s.c.holds[n].late() }) {
 		return
@@ -348,7 +348,7 @@ func (h *hold) late() bool {
 	return h.Outcome == history.OK && h.stored != history.Forever && h.stored > h.given()
 }
 
-// read is the return of a hold's first load; Forever if there is none.
+// read is the return of a hold's first load; Forever if none exists.
 func (c *Case) read(h *hold) time.Duration {
 	if h.Uses[0] < 0 || c.Ops[h.Uses[0]].Outcome != history.OK {
 		return history.Forever
@@ -356,7 +356,7 @@ func (c *Case) read(h *hold) time.Duration {
 	return c.Ops[h.Uses[0]].Return
 }
 
-// meets returns a hold that was granted after the deadline of hold n and before its store; -1 if there is none. With
+// meets returns a hold that was granted after the deadline of hold n and before its store; -1 if none exists. With
 // fencing, a store that the counter accepts comes before the load of a later holder, unless that load had returned.
 func (s *sweeper) meets(n int32, h *hold) int32 {
 	end, store := h.given(), h.stored

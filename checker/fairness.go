@@ -156,7 +156,7 @@ func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool)
 
 // inversions finds grants to waits that began after another wait was queued, if the queued waiter tried again after the
 // grant. A reader bypasses another reader only if that reader was refused again, because a server may admit both
-// together. Waits are visited in the order of their first calls. Of the waits that were queued before, only the one
+// together. Waits are visited in the order of their first calls. Among the waits that were queued before, only the one
 // with the latest last try matters.
 func (b *bypasses) inversions(waits []int32, slack time.Duration, since func(*wait) time.Duration, found, seen []bool) {
 	byCall, byQueue := clone(&b.scratch, waits), clone(&b.scratch, waits)

@@ -194,7 +194,7 @@ func readTries(c *Case) (all []tries) {
 	return all
 }
 
-// queued is the beginning of a visit's last unbroken series of refusals; Forever if there is none. Disturbances break
+// queued is the beginning of a visit's last unbroken series of refusals; Forever if none exists. Disturbances break
 // it.
 func (v *tries) queued(c *Case) time.Duration {
 	at := history.Forever

@@ -81,7 +81,7 @@ func (l *leases) told(k *slip) {
 	l.fail(k.Deviation.Name, text, append([]history.Op{*c.acquire(&c.holds[k.hold])}, evidence...)...)
 }
 
-// denied is the first call of a hold that was answered "not yours"; nil if there is none.
+// denied is the first call of a hold that was answered "not yours"; nil if none exists.
 func (l *leases) denied(h *hold) *history.Op {
 	for _, n := range append(l.c.extends(h), h.Release) {
 		if n < 0 {

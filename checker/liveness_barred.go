@@ -56,7 +56,7 @@ func (l *livenessCheck) bars() []barred {
 }
 
 // barredBy returns a try that was refused while no worker can have held the lock, because an earlier hold or try had
-// left its key; nil if there is none.
+// left its key; nil if none exists.
 func (l *livenessCheck) barredBy(op *history.Op, o *owner) *history.Op {
 	since := l.trace(op, o)[0].Return
 	for _, b := range l.bars() {

@@ -98,8 +98,8 @@ func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 		l.called(s.key), clock(s.from), clock(s.to), who(op.Worker), clock(op.Return)))
 }
 
-// sleepers returns, for each period, a refused try that its visit did not repeat for longer than the bound; -1 if there
-// is none. The periods are sorted by page. If a message may have been lost, a lease is added to the bound. If pauses of
+// sleepers returns, for each period, a refused try that its visit did not repeat for longer than the bound; -1 if none
+// exists. The periods are sorted by page. If a message may have been lost, a lease is added to the bound. If pauses of
 // the machine are not recorded, the longest silence of all workers counts as a pause.
 func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	found, least := make([]int32, len(list)), make([]time.Duration, len(list))
@@ -198,7 +198,7 @@ func (l *livenessCheck) unheard(op *history.Op) bool {
 	return l.Session && op.Outcome == history.Failed && op.Reason == history.Unreachable
 }
 
-// refusals returns, for each period, a try that proves it; -1 if there is none. Such a try was called at least half a
+// refusals returns, for each period, a try that proves it; -1 if none exists. Such a try was called at least half a
 // bound after the period began, and was refused, or failed in the client, before the next holder requested the lock. Or
 // it had no answer for a whole bound. If no visit lasted that long, more tries must have been refused than can have
 // refused each other.

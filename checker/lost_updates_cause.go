@@ -68,7 +68,7 @@ func (u *updates) conflict(a, b int32) string {
 // one was late.
 var ofTheLock = []string{history.Exclusion, history.ChangedRead, history.Overrun, history.ZombieWrite}
 
-// explains returns the window that may have lost a store without fault of the lock; nil if there is none. A late visit
+// explains returns the window that may have lost a store without fault of the lock; nil if none exists. A late visit
 // is excused if its process was paused for long enough. A planned fault explains only a store that was on its way when
 // the fault began, because no lock can stop such a store. If two visits held the lock, servers may have forgotten one
 // hold. Otherwise the counter's server may have forgotten the store.

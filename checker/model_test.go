@@ -31,7 +31,7 @@ func inWords(s model.Story) string {
 func TestStories(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{
-		// One server cannot answer "ok" to both releases, whatever it forgot.
+		// A single server cannot answer "ok" to both releases, whatever it forgot.
 		"stories/forgot-nodes1.jsonl": "forgotten, false-release",
 		// After the incident, the key of the first holder was seen on the server: it had forgotten nothing.
 		"stories/incident-but-key-seen.jsonl":   "double-grant, false-release",

@@ -9,7 +9,7 @@ import (
 )
 
 // refusedFor returns a try that was called after one moment, answered before another, and refused because of hold i: no
-// other hold can have been the reason. -1 if there is none.
+// other hold can have been the reason. -1 if none exists.
 func (r *ruler) refusedFor(i *hold, since, by time.Duration) int32 {
 	// a lock with a queue also refuses waiters that are not next
 	if r.c.Sites > 1 || i.Permits > 0 || i.Outcome != history.OK || r.c.Claims.Ordered || r.c.Claims.Writers {

@@ -135,7 +135,7 @@ func (s *served) most() int64 { return s.acknowledged() + int64(len(s.unknown)) 
 // windowOfCounts is the number of visits in a window for porcupine.
 const windowOfCounts = 300
 
-// compareWithPorcupine checks windows of neighbouring counts with porcupine. Of visits with the same count it takes
+// compareWithPorcupine checks windows of neighbouring counts with porcupine. Among visits with the same count it takes
 // one: equal counts are an error anyway, and porcupine would try exponentially many orders.
 func (s *served) compareWithPorcupine(v *Verdict, r *rand.Rand) {
 	all := s.counts()

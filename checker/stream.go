@@ -10,7 +10,7 @@ import (
 
 // Stream judges during a run, in bounded memory. It finds two workers that rely on the same lock at the same time, and
 // two acknowledged stores that replace the same page view. Its findings are certain; the checkers of the whole history
-// find more. One goroutine gives it the operations, in the order of their returns.
+// find more. A single goroutine gives it the operations, in the order of their returns.
 type Stream struct {
 	// Overlap, if not nil, is called for every two workers that relied on the lock at the same time, with the period.
 	Overlap func(workers [2]int32, from, to time.Duration)

@@ -32,7 +32,7 @@ func newChains() chains {
 	return chains{places: map[parent]int32{}, loaded: map[int32]parent{}}
 }
 
-// observe adds a load or a store. It returns the earlier store that replaced the same page view; nil if there is none.
+// observe adds a load or a store. It returns the earlier store that replaced the same page view; nil if none exists.
 func (c *chains) observe(op *history.Op) *replaced {
 	if op.Key < 0 {
 		return nil
