@@ -276,8 +276,8 @@ func disagreement(t testing.TB, h *history.History) string {
 		lost, short := false, len(s.moments(holds, true)) > 0
 		s.losses(holds, true, func(pair) { lost = true })
 		s.proven(holds, true, func(p pair) { lost = lost || s.c.holds[p.second].Outcome == history.OK })
-		// If a hold's lease may have been over before its answer, its place in the order is unknown: then only a failure
-		// is certain.
+		// If a hold's lease may have been over before its answer, its place in the order is unknown: then only a
+		// failure is certain.
 		if legal, sound := possible(list, h.Claims.Expires); sound && lost == legal && (lost || !short) {
 			return fmt.Sprintf("losses: got %v, want %v", lost, !legal)
 		}
