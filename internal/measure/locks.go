@@ -17,8 +17,9 @@ const (
 	// each connection.
 	mostRows = 100
 	others   = "others"
-	// the program name for effects that no observed command explains
-	unseen = "past the proxy"
+	// program name for effects on keys that no observed command names: a script makes the names of its keys, or the
+	// command did not go through the proxy
+	unseen = "unattributed"
 )
 
 // Locks counts the observed steps of locks of programs under test. Its memory depends on the number of programs and
