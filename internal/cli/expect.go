@@ -170,7 +170,7 @@ func (x *expecting) document(all []results.Expected) error {
 }
 
 // notExpected lists further flags of verify that have no meaning with --expect.
-var notExpected = []string{"addr", "gate", "benchfmt", "web", "metrics", "agents"}
+var notExpected = []string{"addr", "gate", "benchfmt", "agents"}
 
 // prepare finds all errors, and makes the rows.
 func (x *expecting) prepare(stop context.Context) error {
