@@ -12,6 +12,7 @@ type page struct {
 // held is a hold. Its lease began at the time begun, or in a core in the moment with that number.
 type held struct {
 	present, over bool
+	entries       int64 // how often its owner has acquired it, less its releases
 	begun         ns
 	life          lease
 	free          ns   // in a core: calls outside of it may have ended the hold from then on
@@ -39,8 +40,8 @@ func (h *History) lease(o *op) lease {
 // hold's lease.
 func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
 	a := h.acquire(o)
-	x, owned := p.holds[a], h.Claims.Owned
-	from, to, most, legal = o.Call-h.half(), forever, forever, x.present || !owned
+	x, owned, again := p.holds[a], h.Claims.Owned, o.Kind == "acquire" && o != a
+	from, to, most, legal = o.Call-h.half(), forever, forever, x.present || !owned && !again
 	if o.Outcome == "ok" || o.Outcome == "failed" {
 		to = plus(o.Return, h.half())
 	}
@@ -50,7 +51,7 @@ func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
 			x.free = min(x.free, o.Call)
 		}
 		return from, to, most, !o.denies() || !x.present || !owned || h.Sites > 1
-	case x.present && !x.open && (owned || o.Kind == "extend"):
+	case x.present && !x.open && (owned || o.Kind != "release"):
 		most = x.life.most
 	}
 	switch {
@@ -59,9 +60,16 @@ func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
 			old.present, p.used = false, p.used-h.weight(h.ops[o.Seen])
 		}
 		p.used += h.weight(a)
-		legal, x.present, x.over = !x.over && p.used <= h.room(), true, true
+		legal, x.present, x.over, x.entries = !x.over && p.used <= h.room(), true, true, 1
+	case again:
+		x.entries++
 	case o.Kind == "release" && x.present:
-		x.present, p.used = false, p.used-h.weight(a)
+		if x.entries--; a.Value != 0 { // the lock tells the number of entries
+			x.entries = o.Value
+		}
+		if x.entries < 1 {
+			x.present, p.used = false, p.used-h.weight(a)
+		}
 	}
 	if o.Kind != "release" {
 		x.life = h.lease(o)
@@ -195,8 +203,7 @@ func (c *core) then(rest []*op, n int, bounds ...edge) bool {
 // happens checks a fact of the story: a call takes effect, a lease ends, or servers forget a hold.
 func (h *History) happens(f *fact) error {
 	o := h.ops[f.Does+f.Ends+f.Forgets]
-	if o == nil || h.acquire(o) == nil || o.Kind == "acquire" && h.acquire(o) != o ||
-		f.Does == "" && o.Kind != "acquire" {
+	if o == nil || h.acquire(o) == nil || f.Does == "" && h.acquire(o) != o {
 		return fmt.Errorf("%q is no call of a hold", f.Does+f.Ends+f.Forgets)
 	}
 	a, p := h.acquire(o), h.pages[h.acquire(o).Key]
@@ -219,8 +226,14 @@ func (h *History) happens(f *fact) error {
 		if !legal || o.done || f.At < from || f.At > to || most != forever && f.At > plus(begun, most) {
 			return fmt.Errorf("%s %s is not legal then", o.Kind, o.ID)
 		}
-		if o.done = true; o.Kind != "release" && o.Outcome != "failed" {
+		switch o.done = true; {
+		case o.Outcome == "failed":
+		case o.Kind != "release":
 			x.begun = f.At
+		case x.present: // an inner release may have renewed the lease, or not
+			if x.begun = f.At; x.life.least != forever {
+				x.life.least, x.life.most = x.life.least-(f.At-begun), max(x.life.most-(f.At-begun), h.most(a.TTL))
+			}
 		}
 		return nil
 	case !x.present:

@@ -3,6 +3,7 @@ package certify
 import (
 	"cmp"
 	"math"
+	"slices"
 )
 
 // denies reports whether a holder was told that the lock is not its own.
@@ -108,15 +109,15 @@ func (h *History) believed(a *op) (from, to ns) {
 		from = a.Return
 	}
 	until, told, released := a.Until, a.Call, forever
-	for o := a.rest; o != nil; o = o.rest {
-		if o.Kind == "release" {
-			to, released = min(to, o.Call), min(released, o.Return)
-		}
+	if o := h.outermost(a); o != nil {
+		to, released = min(to, o.Call), o.Return
 	}
 	for o := a.rest; o != nil; o = o.rest { // from the last one to the first
 		switch {
 		case o.Kind == "lose", o.Kind == "extend" && o.denies():
 			to = min(to, o.Return)
+		case o.Kind == "acquire" && o.Outcome != "failed" && o.Until != 0:
+			until = max(until, o.Until)
 		case o.Outcome != "failed" && o.Kind == "extend" && o.Until != 0 && o.Call >= told && o.Call <= released:
 			until, told = o.Until, o.Call
 		}
@@ -129,13 +130,42 @@ func (h *History) believed(a *op) (from, to ns) {
 	return from, min(to, cmp.Or(until, forever))
 }
 
+// entries is how often the owner of a hold has acquired it.
+func (h *History) entries(a *op) (n int) {
+	for o := a; o != nil; o = o.rest {
+		if o.Kind == "acquire" && o.Outcome != "failed" {
+			n++
+		}
+	}
+	return n
+}
+
+// outermost is the release by which a holder gave its hold back; nil if there is none. After re-entries it is the one
+// that left no entry, by what the lock told or, if it tells no number, by the number of releases. The answer that the
+// hold is lost ends it, too.
+func (h *History) outermost(a *op) *op {
+	var all []*op // the last one first
+	for o := a.rest; o != nil; o = o.rest {
+		if o.Kind == "release" && (o.Outcome != "failed" || o.denies() || h.entries(a) == 1) {
+			all = append(all, o)
+		}
+	}
+	slices.Reverse(all)
+	for n, o := range all {
+		if a.Value != 0 && o.Value == 0 || a.Value == 0 && n+1 >= h.entries(a) || o.Outcome == "failed" {
+			return o
+		}
+	}
+	return nil
+}
+
 // believing checks that all beliefs overlap, with half the slack if the processes differ, and need more room than
 // there is.
 func believing(h *History, o []*op) bool {
 	sum, from, to, half := int64(0), ns(0), forever, ns(0)
 	for _, a := range o {
 		f, t := h.believed(a)
-		if !h.fits("acquire", o[0], a) || h.acquire(a) != a || h.paused(a.Process, a.Call, t) {
+		if !h.fits("acquire", o[0], a) || h.acquire(a) != a || h.entries(a) > 1 || h.paused(a.Process, a.Call, t) {
 			return false
 		}
 		if a.Process != o[0].Process {

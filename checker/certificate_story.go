@@ -113,8 +113,8 @@ func (t *teller) page(holds []int32) string {
 		h := &t.holds[n]
 		s := t.sweeper.slot(h, coupled)
 		switch {
-		case len(t.reenters(h)) > 0:
-			return "there is no story of re-entries yet"
+		case len(t.reenters(h)) > 0 && !t.countable(h):
+			return "there is no story of re-entries in doubt yet"
 		case h.Outcome != history.OK:
 			op := t.sweeper.proof(h)
 			for _, i := range t.sentAgain[n] {
@@ -185,31 +185,47 @@ func (t *teller) place(j *timed) bool {
 	return false
 }
 
-// calls lists the extensions and releases of a hold, sorted by call. Calls without an effect are left out.
+// countable reports whether the answers say which release of a hold is the outermost one.
+func (t *teller) countable(h *hold) bool {
+	return t.Claims.Owned && !h.doubtful && !slices.ContainsFunc(t.reenters(h), func(i int32) bool {
+		return t.Ops[i].Outcome == history.Unknown
+	})
+}
+
+// inner reports whether a call is a release after which its owner still has the lock.
+func (t *teller) inner(h *hold, n int32) bool {
+	return t.Ops[n].Kind == history.Release && slices.Contains(t.reenters(h), n)
+}
+
+// calls lists the extensions, re-entries and releases of a hold, sorted by call. Calls without an effect are left out.
 func (t *teller) calls(h *hold) []int32 {
-	list := slices.Clone(t.extends(h))
+	list := slices.Concat(t.extends(h), t.reenters(h))
 	if h.Release >= 0 {
 		list = append(list, h.Release)
 	}
 	list = append(list, t.sentAgain[t.holdAt(t.acquire(h).ID)]...)
-	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(t.Ops[a].Call, t.Ops[b].Call) })
-	return slices.DeleteFunc(list, func(i int32) bool {
+	slices.SortStableFunc(list, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(t.Ops[a].Call, t.Ops[b].Call), cmp.Compare(a, b))
+	})
+	return slices.DeleteFunc(slices.Compact(list), func(i int32) bool {
 		op := &t.Ops[i]
 		return op.Outcome == history.Failed && op.Reason != history.Lost
 	})
 }
 
 // needs returns, before each of a hold's calls, the time until which the lease must last for that call and later ones.
-func (t *teller) needs(calls []int32) []time.Duration {
+func (t *teller) needs(h *hold, calls []int32) []time.Duration {
 	needs := make([]time.Duration, len(calls)+1)
 	needs[len(calls)] = -history.Forever
 	for k := len(calls) - 1; k >= 0; k-- {
 		op := &t.Ops[calls[k]]
 		needs[k] = needs[k+1]
-		if op.Outcome == history.OK && (op.Kind == history.Extend || t.Claims.Owned) {
+		if op.Outcome == history.OK && (op.Kind != history.Release || t.Claims.Owned) {
 			needs[k] = op.Call - t.half
-			if op.Kind == history.Extend {
+			if op.Kind != history.Release {
 				needs[k] = max(needs[k], minus(needs[k+1], t.sweeper.most(op.TTL)))
+			} else if t.inner(h, calls[k]) { // it may renew the lease
+				needs[k] = max(needs[k], minus(needs[k+1], t.sweeper.most(h.TTL)))
 			}
 		}
 	}
@@ -220,22 +236,26 @@ func (t *teller) needs(calls []int32) []time.Duration {
 // is false if some call has no possible instant.
 func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end time.Duration, ok bool) {
 	calls := t.calls(h)
-	needs := t.needs(calls)
+	needs := t.needs(h, calls)
 	at, base, life := from, from, t.acquire(h)
 	list = append(list, instant{at: at, what: "does", op: h.acquire})
 	for k, n := range calls {
 		op := &t.Ops[n]
 		over, last := t.ends(life, base), plus(base, t.sweeper.most(life.TTL))
 		switch {
-		case op.Outcome == history.OK && (op.Kind == history.Extend || t.Claims.Owned):
+		case op.Outcome == history.OK && (op.Kind != history.Release || t.Claims.Owned):
 			if at = max(at, needs[k]); at > last || at > plus(op.Return, t.half) {
 				return nil, 0, false
 			}
 			list = append(list, instant{at: at, what: "does", op: n})
-			if op.Kind == history.Release {
+			switch {
+			case op.Kind != history.Release:
+				life, base = op, at
+			case !t.inner(h, n):
 				return t.denied(list, calls[k+1:], at)
+			case needs[k+1] > last:
+				life, base = t.acquire(h), at
 			}
-			life, base = op, at
 		case op.Outcome == history.Failed:
 			if needs[k+1] > -history.Forever {
 				return nil, 0, false // a later answer shows that the hold goes on
