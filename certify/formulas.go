@@ -55,8 +55,8 @@ func (h *History) slack(a, b *op) ns {
 
 func (h *History) before(a, b *op) bool { return plus(a.Return, h.slack(a, b)) < b.Call }
 
-// room is the number of permits of a lock, and weight the number that a hold takes. Two holds clash if they do not
-// fit together.
+// room is the number of permits of a lock, and weight is the number that a hold takes. Two holds clash if their permits
+// are more than the lock has.
 func (h *History) room() int64         { return cmp.Or(h.Claims.Permits, math.MaxInt32) }
 func (h *History) weight(a *op) int64  { return cmp.Or(a.Permits, h.room()) }
 func (h *History) clash(a, b *op) bool { return a != b && h.weight(a)+h.weight(b) > h.room() }
@@ -79,8 +79,8 @@ func (h *History) reaches(id string, from, to ns) bool {
 	return false
 }
 
-// death is when a hold ended with its worker, if the lock has sessions. The function taken also considers an upgrade
-// that may have ended the hold.
+// death is the time at which a hold ended because its worker died; forever if the lock has no sessions or the worker
+// lived. The function taken also considers an upgrade that may have ended the hold.
 func (h *History) death(a *op) ns {
 	for _, at := range h.crashes[a.Worker] {
 		if h.Session && at >= a.Call {
@@ -101,7 +101,7 @@ func (h *History) taken(a *op) ns {
 // the release, the worker's death or the news of the loss.
 func (h *History) believed(a *op) (from, to ns) {
 	from, to = forever, h.taken(a)
-	if u := h.takes[a.ID]; u != nil && u.Outcome == "ok" { // the holder gets that answer then
+	if u := h.takes[a.ID]; u != nil && u.Outcome == "ok" { // the holder relies on its hold until the answer to the upgrade
 		to = min(u.Return, h.death(a))
 	}
 	if a.Outcome == "ok" {
@@ -129,8 +129,8 @@ func (h *History) believed(a *op) (from, to ns) {
 	return from, min(to, cmp.Or(until, forever))
 }
 
-// believing checks that all beliefs overlap, with half the slack if the processes differ, and need more room than
-// there is.
+// believing checks that all beliefs overlap, and that these holds need more permits than the lock has. If the processes
+// differ, the overlap must be longer than the slack.
 func believing(h *History, o []*op) bool {
 	sum, from, to, half := int64(0), ns(0), forever, ns(0)
 	for _, a := range o {

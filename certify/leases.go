@@ -18,7 +18,7 @@ func told(h *History, _ []*op) bool {
 	return h.End == "complete" && h.Claims.Excludes
 }
 
-// alone proves also that conflicting beliefs do not overlap.
+// alone proves more than told: conflicting beliefs do not overlap, either.
 func alone(h *History, _ []*op) bool {
 	var grants []*op
 	for _, o := range h.list {
@@ -47,7 +47,8 @@ func alone(h *History, _ []*op) bool {
 	return told(h, nil)
 }
 
-// kept proves that leases lasted as promised: by the story on the servers, and no holder was promised more.
+// kept proves that leases lasted as promised. No holder was promised more than its lease, a lock that renews lost no
+// hold, and every answered call has an instant in the story.
 func kept(h *History, _ []*op) bool {
 	for _, o := range h.list {
 		a := h.acquire(o)
@@ -89,7 +90,7 @@ func (h *History) paused(process int32, from, to ns) bool {
 	})
 }
 
-// excused proves that an unplanned event reaches the calls of an undecided verdict. The end of a role is unknown.
+// excused proves that an unplanned event reaches the calls of an undecided verdict. A change of role has no known end.
 func excused(h *History, o []*op) bool {
 	from, to := forever, -forever
 	for _, x := range o[min(1, len(o)):] {

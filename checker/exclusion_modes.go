@@ -123,8 +123,8 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 	x.add(f)
 }
 
-// others lists holds that were relied on when the second hold of a pair was granted, until they and the pair have more
-// permits than exist.
+// others lists further holds that were relied on when the second hold of a pair was granted. The list ends as soon as
+// its holds and the pair have more permits than exist.
 func (c *Case) others(p pair) (list []int32) {
 	last := &c.holds[p.second]
 	out := c.weight(&c.holds[p.first]) + c.weight(last)

@@ -248,10 +248,10 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 		cmp.Or(why, l.unanswered(h, proof.Return, over)))
 }
 
-// unanswered returns a window if renewals of a hold had no answer, or reached no server, for a third of the lease
-// before it ended, for unknown reasons; nil if there were answers. If messages were late, the lock must have sent
-// again. If it sent again and again while they were late or no server was reached, the time counts from its first
-// request.
+// unanswered returns a window if renewals of a hold had no answer, or reached no server, for too long before the lease
+// ended, and the reason is unknown; otherwise nil. If messages were late, the lock must have sent its request again.
+// Then the time counts from the lock's first request. It also does so if the lock sent several requests and some
+// reached no server.
 func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	w := &window{
 		name:   "renewals of " + who(h.Worker) + " had no answer, and why is not known",

@@ -171,7 +171,7 @@ func ranked(told []*history.Op) (list []porcupine.Operation) {
 	return list
 }
 
-// counterModel is a counter: its state is the count, and a visit is told one more.
+// counterModel is a counter. Its state is the count; a visit adds one, and its answer is the new count.
 var counterModel = porcupine.Model{
 	Init: func() any { return int64(0) },
 	Step: func(state, _, output any) (bool, any) {

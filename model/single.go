@@ -13,8 +13,8 @@ type lease struct {
 	late        bool // it lasts longer than T2
 }
 
-// single is the state of the lock while only one is possible: all answered calls have happened. It is reached at cur at
-// the earliest.
+// single is the state of the lock while only one is possible: all answered calls have happened. The field cur is the
+// earliest time of this state.
 type single struct {
 	owner int32 // -1 = free
 	lease lease

@@ -33,15 +33,16 @@ type gone struct {
 	over   time.Duration // the latest end of its lease
 }
 
-// has finds the call's hold among those that a server other than the forgetful one may have; -1 = none.
+// has returns the index in elsewhere of the hold of a call; -1 if no server can still have it. A sighting is explained
+// only by another server than the one that forgot the hold.
 func (c *state) has(o *Call) int {
 	return slices.IndexFunc(c.elsewhere, func(g gone) bool {
 		return g.hold == o.Hold && c.cur <= g.over && (o.Kind != Seen || g.server != o.Server)
 	})
 }
 
-// forgets is the state after a server has forgotten a hold. If there are other servers, one may still have it; that is
-// kept only if coming answers need it.
+// forgets is the state after a server has forgotten a hold. If there are other servers, one of them may still have the
+// hold. The state remembers this only if coming answers need it.
 func (c state) forgets(i int, w *Window, by time.Duration, expected bool, r *Rules) state {
 	l := c.held[i]
 	if c = c.without(i); r.Single || !expected {
