@@ -69,7 +69,8 @@ func (h *History) fits(k string, o ...*op) bool {
 	return true
 }
 
-// reaches reports whether an operation is a window between two moments in which servers may have forgotten.
+// reaches reports whether an operation began a window in which servers may have forgotten, and the window overlaps the
+// time between two moments.
 func (h *History) reaches(id string, from, to ns) bool {
 	for _, w := range h.windows {
 		if w.op.ID == id && w.forgets {
@@ -101,7 +102,7 @@ func (h *History) taken(a *op) ns {
 // the release, the worker's death or the news of the loss.
 func (h *History) believed(a *op) (from, to ns) {
 	from, to = forever, h.taken(a)
-	if u := h.takes[a.ID]; u != nil && u.Outcome == "ok" { // the holder relies on its hold until the answer to the upgrade
+	if u := h.takes[a.ID]; u != nil && u.Outcome == "ok" { // the hold lasts until the answer to the upgrade
 		to = min(u.Return, h.death(a))
 	}
 	if a.Outcome == "ok" {

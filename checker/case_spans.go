@@ -87,8 +87,8 @@ func (c *Case) hitch(w *window) bool {
 //
 //   - while servers do not answer, and while they recover;
 //   - after servers lost keys, until leases have ended that no worker will release;
-//   - for one lease longer, if a minority of sites may have granted a lock that no worker got, if a dead waiter may be in
-//     a queue, or if a message may be lost.
+//   - for one lease longer, if a minority of sites may have granted a lock that no worker got, if a dead waiter may be
+//     in a queue, or if a message may be lost.
 //
 // Other trouble of a worker ends with its hold. A short pause only shortens the time that is judged.
 func (c *Case) disturb() {

@@ -249,9 +249,8 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 }
 
 // unanswered returns a window if renewals of a hold had no answer, or reached no server, for too long before the lease
-// ended, and the reason is unknown; otherwise nil. If messages were late, the lock must have sent its request again.
-// Then the time counts from the lock's first request. It also does so if the lock sent several requests and some
-// reached no server.
+// ended, and the reason is unknown; otherwise nil. If messages were late, the lock must have sent its request again. In
+// this case, or if several requests were sent and some reached no server, the time counts from the first request.
 func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	w := &window{
 		name:   "renewals of " + who(h.Worker) + " had no answer, and why is not known",

@@ -285,7 +285,7 @@ func (u *updates) missing() {
 			u.unseen++
 			continue
 		}
-		if u.explains(cause, left, other) != nil { // an excuse covers only stores that the late visit can have overwritten
+		if u.explains(cause, left, other) != nil { // a late visit can have overwritten only some stores
 			if later := u.overwrites(int32(i), other); later != other {
 				cause, left, other = u.conflict(int32(i), later), int32(i), later
 			}

@@ -43,7 +43,7 @@ type answer struct {
 
 const gcPercent = 400
 
-// endless is the time that a schedule has to end after the time budget has ended.
+// endless is the longest time that a schedule may go on after the time budget has ended.
 const endless = 15 * time.Second
 
 // errEndless means that the exploration did not end in time after its budget, and had found no violation.
