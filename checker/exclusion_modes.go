@@ -9,8 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// A hold is exclusive, or has some of the lock's permits. A reader has one permit, and each reader gets one; a
-// semaphore has as many permits as it claims.
+// A hold is exclusive, or has some of the lock's permits. Each reader has one permit, and any number of readers may
+// hold the lock. A semaphore has as many permits as it claims.
 
 // clash tells whether two holds exclude each other: one is exclusive, or there are not enough permits for both.
 func (c *Case) clash(a, b uint16) bool {

@@ -357,7 +357,8 @@ func (c *Case) read(h *hold) time.Duration {
 }
 
 // meets returns a hold that was granted after the deadline of hold n and before its store; -1 if none exists. With
-// fencing, a store that the counter accepts comes before the load of a later holder, unless that load had returned.
+// fencing, a store that the counter accepts comes before the load of a later holder, unless that load had returned
+// before the store.
 func (s *sweeper) meets(n int32, h *hold) int32 {
 	end, store := h.given(), h.stored
 	begin := end

@@ -149,7 +149,7 @@ func (l *leases) habit() {
 	l.counts[history.OverClaim] += late - 1
 }
 
-// slow lists the answers with a deadline that took at least as long as the fastest late answer.
+// slow lists the answers with a deadline whose latency is at least that of the fastest late answer.
 func (l *leases) slow() (list []period) {
 	add := func(n int32) {
 		op := &l.c.Ops[n]

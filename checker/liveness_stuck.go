@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// stuck blames periods that were too long in which a worker tried to get the lock, and no worker held it.
+// stuck blames periods longer than the bound in which a worker tried to get the lock, and no worker held it.
 func (l *livenessCheck) stuck(left []stretch) {
 	refusals := l.refusals(left)
 	last := make([]time.Duration, l.keys) // by page: the last grant of its lock

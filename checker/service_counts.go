@@ -14,9 +14,9 @@ import (
 // countCauses are the causes, the worst first.
 var countCauses = []string{history.Duplicate, history.OutOfOrder, history.Backwards, history.SkippedCount}
 
-// judgeCounts judges whether the answers are those of a counter that adds one at a time (linearizability: Herlihy, Wing
-// 1990). The counts give the order of the visits, so one pass finds every contradiction. Porcupine must find the same
-// in windows of visits.
+// judgeCounts judges whether the answers are those of a counter that adds one for each visit (linearizability: Herlihy,
+// Wing 1990). The counts give the order of the visits, so one pass finds every contradiction. Porcupine must find the
+// same in windows of visits.
 func judgeCounts(c *Case) Verdict {
 	var v Verdict
 	var b blames[testimony]

@@ -50,8 +50,8 @@ const endless = 15 * time.Second
 var errEndless = errors.New("a schedule does not end: virtual time stops while a worker computes, " +
 	"or waits for a mutex whose holder waits for a server")
 
-// InProcess runs an exploration in a separate process: this program, started with the arguments before and then
-// Command.
+// InProcess runs an exploration in a separate process. The process runs this program with the arguments in before,
+// followed by Command.
 func InProcess(ctx context.Context, orders Orders, before ...string) (Report, error) {
 	r, died, err := inProcess(ctx, orders, before)
 	if died && orders.Options.jobs() > 1 {
