@@ -19,8 +19,8 @@ type held struct {
 	open          bool // in a core: calls outside of it may have extended its lease
 }
 
-// lease has the bounds for the end of a lease. The earliest end is the duration least after the start, or the time
-// until if that is earlier. The latest end is the duration most after the start.
+// lease has the bounds for the end of a lease. The earliest end is the duration `least` after the start, or the time
+// `until` if that is earlier. The latest end is the duration `most` after the start.
 type lease struct{ least, until, most ns }
 
 func (h *History) lease(o *op) lease {
@@ -36,8 +36,8 @@ func (h *History) lease(o *op) lease {
 	return l
 }
 
-// step applies a call. The result legal says whether the call is legal. It must happen between the times from and to,
-// and not later than the duration most after the start of its hold's lease.
+// step applies a call. The result legal says whether the call is legal. The call must happen between the times `from`
+// and `to`, and not later than the duration `most` after the start of its hold's lease.
 func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
 	a := h.acquire(o)
 	x, owned := p.holds[a], h.Claims.Owned
@@ -82,7 +82,7 @@ type core struct {
 	tried int
 }
 
-// edge is a bound: the moment with the number to is at most the duration d after the moment with the number from.
+// edge is a bound: the moment with the number `to` is at most the duration `d` after the moment with the number `from`.
 // Moment 0 is the start of the run.
 type edge struct {
 	from, to int

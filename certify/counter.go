@@ -30,7 +30,7 @@ func (h *History) follow(f *fact) error {
 	return nil
 }
 
-// chained checks all loads and stores.
+// chained checks, by the chains, what all loads and stores have seen.
 func chained(h *History, _ []*op) bool {
 	first := map[string]*op{} // first load of each hold
 	for _, o := range h.list {

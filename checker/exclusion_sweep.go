@@ -379,8 +379,9 @@ func (s *sweeper) meets(n int32, h *hold) int32 {
 	return -1
 }
 
-// ordered reports whether fencing keeps all uses by hold o before those by hold h. Then the counter rejects the token
-// of o from the load of h on, tokens grow from grant to grant, and no server has lost the counter of tokens.
+// ordered reports whether fencing keeps all uses by hold o before those by hold h. This needs three things: the counter
+// rejects the token of o from the load of h on, tokens grow from grant to grant, and no server has lost the counter of
+// tokens.
 func (s *sweeper) ordered(o, h *hold) bool {
 	fence, later := s.c.acquire(o).Fence, s.c.acquire(h).Fence
 	return s.c.Fenced && fence > 0 && later > fence && h.Uses[0] >= 0 && !s.regressed(h, o) && s.c.unfenced(h, o) == nil

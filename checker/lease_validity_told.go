@@ -55,7 +55,7 @@ func (t *Told) Add(o *Told) {
 	t.quantiles()
 }
 
-// quantiles computes the quantiles. They are null if the times of some holders are missing, because files do not store
+// quantiles computes the quantiles. They are nil if the times of some holders are missing, because files do not store
 // these times.
 func (n *Notice) quantiles() {
 	n.P50, n.P99 = nil, nil

@@ -22,7 +22,7 @@ type facts struct {
 	answered     int32         // the event of its grant's answer; -1 = none
 	first, last  int32         // events of its calls
 	proof        int32         // the start of the last call that shows that it was granted; -1 = none
-	kept         int32         // the start of the last call that shows that it kept the lock since then; -1 = none
+	kept         int32         // the start of the last call that shows that it kept the lock until then; -1 = none
 	released     bool          // an answer shows that it is over
 	idle         bool          // nothing shows that its acquire was granted: only a deviation needs it
 	until        time.Duration // its latest possible end, after its last answer

@@ -217,7 +217,7 @@ func (s *searcher) begin(start single, from, to int32, first []int32) {
 	})
 }
 
-// opens gives a call the first free slot.
+// opens gives a call the first free slot. It returns false if all slots are taken.
 func (s *searcher) opens(n int32) bool {
 	slot := slices.Index(s.open, -1)
 	if slot < 0 {

@@ -159,7 +159,7 @@ type key struct {
 	held [mostHeld]int32
 }
 
-// free are the slots of calls that may differ between two states that are compared.
+// free has the slots of calls in which two states may differ and can still be compared.
 type free struct {
 	may   set // unanswered calls: they need no effect
 	shows set // calls that change nothing
@@ -188,7 +188,7 @@ type front struct {
 
 func newFront(f *free) *front { return &front{free: f, places: map[key][]int32{}} }
 
-// add keeps a state unless a kept one covers it.
+// add keeps a state unless a kept one covers it. It reports whether the state was kept.
 func (f *front) add(c state) bool {
 	k := f.free.key(&c)
 	for _, n := range f.places[k] {
