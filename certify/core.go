@@ -70,7 +70,7 @@ func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
 	return from, to, most, legal
 }
 
-// mostOrders limits the attempts, as the number of partial orders; beyond it a core is rejected as too large.
+// mostOrders limits the number of partial orders that are tried. A core that needs more is rejected as too large.
 const mostOrders = 1_000_000
 
 // core tries the orders of a few calls of one page. All other calls may have happened at any time after their call, or

@@ -52,8 +52,8 @@ func (c *Case) tell(holds []int32) *account {
 }
 
 // account computes the result of tell. All exclusive holds have one story together. Each shared hold has a story of its
-// own, together with the holds that exclude it, because the answers to a shared hold depend only on its own lease.
-// Another check tells whether the shared holds fit together: see Promise in METHOD.md.
+// own, together with the holds that exclude it: the answers to a shared hold depend only on its own lease. Another
+// check tells whether the shared holds fit together: see Promise in METHOD.md.
 func (c *Case) account(holds []int32) *account {
 	t := newAccount()
 	alone, shared := c.split(holds)

@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// row has the operations of one process on one page whose values are greater than the values of all operations before
-// them, in the order of their returns.
+// row has operations of one process on one page, in the order of their returns. It has only the operations with a
+// greater value than all operations before them.
 type row struct {
 	process int16
 	ops     []stamp

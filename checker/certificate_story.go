@@ -199,8 +199,8 @@ func (t *teller) calls(h *hold) []int32 {
 	})
 }
 
-// needs returns, for each call of a hold, the time until which the lease before this call must last, so that this call
-// and all later calls find the lease alive.
+// needs returns a time for each call of a hold. The lease before the call must last until then, so that this call and
+// all later calls find the lease alive.
 func (t *teller) needs(calls []int32) []time.Duration {
 	needs := make([]time.Duration, len(calls)+1)
 	needs[len(calls)] = -history.Forever

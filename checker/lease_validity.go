@@ -248,9 +248,10 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 		cmp.Or(why, l.unanswered(h, proof.Return, over)))
 }
 
-// unanswered returns a window if renewals of a hold had no answer, or reached no server, for too long before the lease
-// ended, and the reason is unknown; otherwise nil. If messages were late, the lock must have sent its request again. In
-// this case, or if several requests were sent and some reached no server, the time counts from the first request.
+// unanswered looks for renewals of a hold that had no answer, or reached no server, for an unknown reason. It returns a
+// window if this lasted too long before the lease ended; otherwise nil. If messages were late, the lock must have sent
+// its request again. In this case, or if several requests were sent and some reached no server, the time counts from
+// the first request.
 func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	w := &window{
 		name:   "renewals of " + who(h.Worker) + " had no answer, and why is not known",

@@ -100,6 +100,7 @@ type Bounds struct {
 	// Linger is how much longer than requested a lease may last, for example because it is rounded up to seconds or
 	// ends with a session. Holders may rely on the deadline in the answer.
 	Linger time.Duration `json:"linger_ns,omitempty"`
-	// Idle is how long a lock may be idle beyond what the run explains, because the machine is slow; 0 = one second.
+	// Idle is the longest time for which a lock may be idle although nothing in the run explains it, because the
+	// machine is slow; 0 = one second.
 	Idle time.Duration `json:"idle_ns,omitempty"`
 }
