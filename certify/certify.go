@@ -77,7 +77,7 @@ var proofs = map[string]proof{
 		"the lease ran out while the process ran, servers served, and no renewal was under way"},
 }
 
-// Check checks a certificate. The error names the wrong line.
+// Check checks a certificate. An error gives the number of the line that is wrong.
 func (h *History) Check(r io.Reader) (all []Verdict, err error) {
 	in, n, last := bufio.NewScanner(r), 0, fact{}
 	in.Buffer(make([]byte, 1<<16), 2<<20)

@@ -9,7 +9,8 @@ type page struct {
 	holds map[*op]*held
 }
 
-// held is a hold. Its lease began at the time begun, or in a core in the moment with that number.
+// held is a hold. The field begun says when its lease began: it is a time in the story, and the number of a moment in a
+// core.
 type held struct {
 	present, over bool
 	entries       int64 // how often its owner has acquired it, less its releases
@@ -19,8 +20,8 @@ type held struct {
 	open          bool // in a core: calls outside of it may have extended its lease
 }
 
-// lease has three bounds: it ends at the earliest least after its start or at until, and at the latest most after its
-// start.
+// lease has the bounds for the end of a lease. The earliest end is the duration `least` after the start, or the time
+// `until` if that is earlier. The latest end is the duration `most` after the start.
 type lease struct{ least, until, most ns }
 
 func (h *History) lease(o *op) lease {
@@ -36,8 +37,8 @@ func (h *History) lease(o *op) lease {
 	return l
 }
 
-// step applies a call, if it is legal. It must happen between from and to, and at most most after the start of its
-// hold's lease.
+// step applies a call. The result legal says whether the call is legal. The call must happen between the times `from`
+// and `to`, and not later than the duration `most` after the start of its hold's lease.
 func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
 	a := h.acquire(o)
 	x, owned, again := p.holds[a], h.Claims.Owned, o.Kind == "acquire" && o != a
@@ -77,11 +78,11 @@ func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
 	return from, to, most, legal
 }
 
-// mostOrders limits the attempts, as the number of partial orders; beyond it a core is rejected as too large.
+// mostOrders limits the number of partial orders that are tried. A core that needs more is rejected as too large.
 const mostOrders = 1_000_000
 
-// core tries the orders of a few calls of one page. All other calls may have happened at any time after their call,
-// or never. That only adds orders.
+// core tries the orders of a few calls of one page. All other calls may have happened at any time after their call, or
+// never. This assumption only adds orders.
 type core struct {
 	*History
 	page  page
@@ -89,13 +90,14 @@ type core struct {
 	tried int
 }
 
-// edge says that moment to is at most d after moment from. Moment 0 is the start of the run.
+// edge is a bound: the moment with the number `to` is at most the duration `d` after the moment with the number `from`.
+// Moment 0 is the start of the run.
 type edge struct {
 	from, to int
 	d        ns
 }
 
-// contradicts proves that calls have no legal order by trying all.
+// contradicts proves that calls have no legal order by trying all orders.
 func contradicts(h *History, calls []*op) bool {
 	c, in := core{History: h, page: page{holds: map[*op]*held{}}}, map[*op]bool{}
 	for _, o := range calls {
@@ -129,7 +131,8 @@ func contradicts(h *History, calls []*op) bool {
 	return len(calls) > 1 && !c.order(calls, 1)
 }
 
-// order reports whether the remaining calls have a legal order after the first n-1 moments.
+// order reports whether the remaining calls have a legal order after the first n-1 moments. It also returns true after
+// too many attempts.
 func (c *core) order(rest []*op, n int) bool {
 	if c.tried++; len(rest) == 0 || c.tried > mostOrders {
 		return true
@@ -158,8 +161,8 @@ func (c *core) order(rest []*op, n int) bool {
 	return false
 }
 
-// ends lets a hold end in moment n. The cause is the end of its lease, a call outside of the core, or an unplanned
-// incident in which servers forgot it.
+// ends lets a hold end in moment n, and reports whether the remaining calls have a legal order then. The cause is the
+// end of its lease, a call outside of the core, or an unplanned incident in which servers forgot it.
 func (c *core) ends(a *op, x *held, n int, rest []*op) bool {
 	x.present, c.page.used = false, c.page.used-c.weight(a)
 	defer func() { x.present, c.page.used = true, c.page.used+c.weight(a) }()
@@ -177,7 +180,8 @@ func (c *core) ends(a *op, x *held, n int, rest []*op) bool {
 	return false
 }
 
-// then tries the remaining calls after moment n, if times exist for it (Bellman-Ford: no cycle of edges is negative).
+// then adds the bounds of moment n. It reports whether all moments can keep all bounds (Bellman-Ford: no cycle of edges
+// is negative), and the remaining calls have a legal order after moment n.
 func (c *core) then(rest []*op, n int, bounds ...edge) bool {
 	before, at := len(c.edges), make([]ns, n+1)
 	defer func() { c.edges = c.edges[:before] }()

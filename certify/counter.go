@@ -30,7 +30,7 @@ func (h *History) follow(f *fact) error {
 	return nil
 }
 
-// chained checks all loads and stores.
+// chained checks, by the chains, what all loads and stores have seen.
 func chained(h *History, _ []*op) bool {
 	first := map[string]*op{} // first load of each hold
 	for _, o := range h.list {
@@ -81,7 +81,8 @@ func ordered(h *History, _ []*op) bool {
 	})
 }
 
-// grows reports whether each operation needs more than all operations gave that were answered before its call.
+// grows reports whether values only grow on each page: each operation needs a larger value than was given by any
+// operation answered before its call.
 func (h *History) grows(of func(*op) (gives, needs int64)) bool {
 	type place struct{ page, process int32 }
 	most, answered := map[place]int64{}, slices.Clone(h.list)

@@ -56,8 +56,8 @@ func (h *History) slack(a, b *op) ns {
 
 func (h *History) before(a, b *op) bool { return plus(a.Return, h.slack(a, b)) < b.Call }
 
-// room is the number of permits of a lock, and weight the number that a hold takes. Two holds clash if they do not
-// fit together.
+// room is the number of permits of a lock, and weight is the number that a hold takes. Two holds clash if their permits
+// are more than the lock has.
 func (h *History) room() int64         { return cmp.Or(h.Claims.Permits, math.MaxInt32) }
 func (h *History) weight(a *op) int64  { return cmp.Or(a.Permits, h.room()) }
 func (h *History) clash(a, b *op) bool { return a != b && h.weight(a)+h.weight(b) > h.room() }
@@ -70,7 +70,8 @@ func (h *History) fits(k string, o ...*op) bool {
 	return true
 }
 
-// reaches reports whether an operation is a window between two moments in which servers may have forgotten.
+// reaches reports whether an operation began a window in which servers may have forgotten, and the window overlaps the
+// time between two moments.
 func (h *History) reaches(id string, from, to ns) bool {
 	for _, w := range h.windows {
 		if w.op.ID == id && w.forgets {
@@ -80,8 +81,8 @@ func (h *History) reaches(id string, from, to ns) bool {
 	return false
 }
 
-// death is when a hold ended with its worker, if the lock has sessions. The function taken also considers an upgrade
-// that may have ended the hold.
+// death is the time at which a hold ended because its worker died; forever if the lock has no sessions or the worker
+// lived. The function taken also considers an upgrade that may have ended the hold.
 func (h *History) death(a *op) ns {
 	for _, at := range h.crashes[a.Worker] {
 		if h.Session && at >= a.Call {
@@ -102,7 +103,7 @@ func (h *History) taken(a *op) ns {
 // the release, the worker's death or the news of the loss.
 func (h *History) believed(a *op) (from, to ns) {
 	from, to = forever, h.taken(a)
-	if u := h.takes[a.ID]; u != nil && u.Outcome == "ok" { // the holder gets that answer then
+	if u := h.takes[a.ID]; u != nil && u.Outcome == "ok" { // the hold lasts until the answer to the upgrade
 		to = min(u.Return, h.death(a))
 	}
 	if a.Outcome == "ok" {
@@ -159,8 +160,8 @@ func (h *History) outermost(a *op) *op {
 	return nil
 }
 
-// believing checks that all beliefs overlap, with half the slack if the processes differ, and need more room than
-// there is.
+// believing checks that all beliefs overlap, and that these holds need more permits than the lock has. If the processes
+// differ, the overlap must be longer than the slack.
 func believing(h *History, o []*op) bool {
 	sum, from, to, half := int64(0), ns(0), forever, ns(0)
 	for _, a := range o {

@@ -18,7 +18,7 @@ func told(h *History, _ []*op) bool {
 	return h.End == "complete" && h.Claims.Excludes
 }
 
-// alone proves also that conflicting beliefs do not overlap.
+// alone proves more than told: conflicting beliefs do not overlap, either.
 func alone(h *History, _ []*op) bool {
 	var grants []*op
 	for _, o := range h.list {
@@ -47,7 +47,8 @@ func alone(h *History, _ []*op) bool {
 	return told(h, nil)
 }
 
-// kept proves that leases lasted as promised: by the story on the servers, and no holder was promised more.
+// kept proves that leases lasted as promised. No holder was promised more than its lease, a lock that renews lost no
+// hold, and every answered call has an instant in the story.
 func kept(h *History, _ []*op) bool {
 	for _, o := range h.list {
 		a := h.acquire(o)
@@ -64,7 +65,8 @@ func claimed(h *History, o []*op) bool {
 		o[0].Until != forever && o[0].Until > plus(o[0].Return, sure)
 }
 
-// overran compares a store by the first holder with the belief of the second.
+// overran proves that the first holder used the counter after its hold had ended, while the second holder believed in
+// its hold.
 func overran(h *History, o []*op) bool {
 	if len(o) != 3 || h.Fenced || !h.fits("acquire", o[:2]...) || !h.clash(o[0], o[1]) || o[2].Hold != o[0].ID ||
 		!h.fits("store", o[2]) && !h.fits("load", o[2]) || h.paused(o[0].Process, o[0].Return, o[2].Call) {
@@ -89,7 +91,7 @@ func (h *History) paused(process int32, from, to ns) bool {
 	})
 }
 
-// excused proves that an unplanned event reaches the calls of an undecided verdict. The end of a role is unknown.
+// excused proves that an unplanned event reaches the calls of an undecided verdict. A change of role has no known end.
 func excused(h *History, o []*op) bool {
 	from, to := forever, -forever
 	for _, x := range o[min(1, len(o)):] {
@@ -104,7 +106,7 @@ func excused(h *History, o []*op) bool {
 	})
 }
 
-// found compares a key that was seen with the calls that should have removed it.
+// found proves that a key was on the servers although calls should have removed it before.
 func found(h *History, o []*op) bool {
 	if len(o) < 2 || o[1].Kind != "found" && (o[1].Kind != "sight" || h.Sites > 1) || o[0].Token == "" ||
 		o[0].Kind != "acquire" || o[0].Token != o[1].Token || o[0].Key != o[1].Key || o[1].Until <= o[1].Call ||
@@ -129,7 +131,7 @@ func found(h *History, o []*op) bool {
 	return released < o[1].Call && h.Sites < 2
 }
 
-// outlived compares the remaining life of a key with the longest lease.
+// outlived proves that the remaining life of a key is longer than the longest lease.
 func outlived(h *History, o []*op) bool {
 	longest := ns(0)
 	for _, x := range h.list {
@@ -141,8 +143,8 @@ func outlived(h *History, o []*op) bool {
 		o[0].Until > plus(o[0].Return, h.most(longest))
 }
 
-// unrenewed checks a lost hold: between the answer to its last renewal and the end of the lease, nothing kept its
-// process from renewing it.
+// unrenewed proves that a lock failed to renew a lost hold. Between the answer to its last renewal and the end of the
+// lease, there was time for a renewal, and nothing kept the process from it.
 func unrenewed(h *History, o []*op) bool {
 	if len(o) != 2 || h.acquire(o[0]) != o[0] || o[1].Hold != o[0].ID || !h.Claims.Renews ||
 		o[1].Kind != "lose" && !o[1].denies() {

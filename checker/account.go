@@ -52,8 +52,8 @@ func (c *Case) tell(holds []int32) *account {
 }
 
 // account computes the result of tell. All exclusive holds have one story together. Each shared hold has a story of its
-// own, with the holds that exclude it: its answers depend on its own lease alone. Another check tells whether the
-// shared holds fit together: see Promise in METHOD.md.
+// own, together with the holds that exclude it: the answers to a shared hold depend only on its own lease. Another
+// check tells whether the shared holds fit together: see Promise in METHOD.md.
 func (c *Case) account(holds []int32) *account {
 	t := newAccount()
 	alone, shared := c.split(holds)
@@ -157,8 +157,8 @@ func (c *Case) inParts(t *account, holds []int32, many, beside int) bool {
 	return true
 }
 
-// among explains a few holds as if each excluded all others, although each excludes only the hold before it. It returns
-// nil if there is no story.
+// among explains a chain of holds, each of which excludes the hold before it, as if all of them excluded each other. It
+// returns nil if no story explains them.
 func (c *Case) among(holds []int32) *account {
 	t := newAccount()
 	t.shared = true
@@ -203,8 +203,8 @@ type freeing struct {
 	until []time.Duration
 }
 
-// freed returns the last of these releases that was called before one moment (by) and returned after another (since);
-// -1 if none exists.
+// freed looks at the releases in t.loose that were called before the moment `by` and returned after the moment `since`.
+// It returns the one that was called last; -1 if none exists.
 func (t *account) freed(c *Case, since, by time.Duration) int32 {
 	f := &t.loose
 	at, _ := slices.BinarySearchFunc(f.ops, by, func(n int32, t time.Duration) int {
@@ -268,7 +268,7 @@ func (c *Case) slips(t *account, p *pages, s *model.Story, first, last int32) {
 	}
 }
 
-// knows reports whether the account already has a slip, from another story.
+// knows reports whether the account already has a slip that another story has found.
 func (t *account) knows(h int32, x *model.Step) bool {
 	return x.Deviation != nil && slices.ContainsFunc(t.ofHold[h], func(n int) bool {
 		k := &t.slips[n]
@@ -285,9 +285,9 @@ func (p *pages) hold(n int32) int32 {
 
 func (k *slip) deviates(cause string) bool { return k.Deviation != nil && k.Deviation.Name == cause }
 
-// of returns the slip that explains why two workers held the lock at once; -1 if none exists. Such a slip ended one
-// of the two holds although its lease was guaranteed, or is an answer to one of them. Slips of the lock come before
-// losses of the servers, because the lock is wrong in any case.
+// of finds the slip that explains why two workers held the lock at once; -1 if none exists. Such a slip ended one of
+// the two holds although its lease was guaranteed, or it is an answer to one of the two holds. Slips of the lock come
+// before data losses of the servers, because the lock is wrong in any case.
 func (t *account) of(p pair) int {
 	best, class := -1, 4
 	look := func(n int, broke bool) {
@@ -316,7 +316,7 @@ func (t *account) of(p pair) int {
 }
 
 // names returns the finding for two overlapping holds, with the cause of the slip that explains the overlap. The result
-// is false if no slip explains it.
+// ok is false if no slip explains the overlap.
 func (c *Case) names(t *account, p pair) (f finding, ok bool) {
 	n := t.of(p)
 	if n < 0 {
@@ -348,7 +348,7 @@ func (c *Case) gaveBack(k *slip) bool {
 	return c.unheard(&c.holds[k.hold], c.Ops[k.op].Return, history.Forever) >= 0
 }
 
-// doubles adds the double grants that only the story shows, and no pair of holds.
+// doubles adds the double grants of the story that no pair of overlapping holds has shown.
 func (x *examiner) doubles() {
 	if x.told == nil {
 		return

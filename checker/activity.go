@@ -11,7 +11,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Activity says whether enough was tried.
+// Activity says whether the run tested the lock enough for the other verdicts.
 var Activity = Checker{
 	Name: "activity",
 	Doc: "enough was tried: hand-offs under contention, faults that coincided with holders or " +
@@ -19,7 +19,8 @@ var Activity = Checker{
 	Check: judgeActivity,
 }
 
-// A run with fewer contended hand-offs does not test the lock. If more outcomes are unknown, they can hide anything.
+// A run with fewer contended hand-offs does not test the lock. If a larger share of the outcomes is unknown, the
+// unknown outcomes can hide any violation.
 const (
 	enoughHandOffs  = 20
 	tooManyUnknowns = 0.1
@@ -168,7 +169,8 @@ func (c *Case) failures() (doubts []string) {
 	return doubts
 }
 
-// enoughOfAFault is the smallest share of its planned length for which a fault must be in force.
+// enoughOfAFault is a share of the planned length of a fault. A fault that was in force for a smaller share was too
+// short.
 const enoughOfAFault = 0.5
 
 // coincided tells, for each fault in the header, whether a worker held the lock or waited for it during the fault.

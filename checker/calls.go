@@ -26,7 +26,7 @@ type callsCheck struct {
 	blames[testimony]
 	returned  int64
 	slowest   time.Duration // longest undisturbed call; an Acquire counts without its wait
-	slowEver  time.Duration // longest call that was not cancelled, disturbed or not
+	slowEver  time.Duration // longest call that was not cancelled, including disturbed calls
 	undecided string
 	vain      bool  // a call ended in an error
 	failed    int64 // calls that ended in an error before anything was broken
@@ -34,8 +34,8 @@ type callsCheck struct {
 	disturbing *disturbances // nil = not computed yet
 }
 
-// judgeCalls blames a lock for crashes that it caused, and for calls that did not return: although servers answered for
-// longer than the bound of the call, or although its context had ended long before.
+// judgeCalls blames a lock for crashes that it caused, and for calls that did not return. A call is blamed if servers
+// answered for longer than the bound of the call, or if its context had ended long before.
 func judgeCalls(c *Case) Verdict {
 	k := &callsCheck{Case: c}
 	m := cmp.Or(c.Measured, &history.Measured{})
@@ -134,8 +134,8 @@ func (c *Case) disturbances() *disturbances {
 	return &disturbances{newReaching(all), newReaching(links)}
 }
 
-// served returns the time from which servers answered during a call. The window why prevented answers before that time;
-// nil if none exists. The result lost tells whether a message of the call may have been lost.
+// served returns the time from which servers answered during a call. The result why is the window that prevented
+// answers before that time; nil if none exists. The result lost tells whether a message of the call may have been lost.
 func (k *callsCheck) served(from, to time.Duration) (since time.Duration, why *window, lost bool) {
 	if k.disturbing == nil {
 		k.disturbing = k.disturbances()
@@ -155,7 +155,8 @@ func (k *callsCheck) ran(process int16, from, to time.Duration) time.Duration {
 	return to - from - k.stillFor(process, from, to)
 }
 
-// hung judges a call that had to be cancelled. In a driver there is no context that could have ended.
+// hung judges a call that had to be cancelled. If driver is true, the lock runs in a program of its own, and its calls
+// have no context that could have ended.
 func (k *callsCheck) hung(h *history.Hung, driver bool) {
 	op := k.calling(h)
 	if op.Kind != 0 && !awaited(&op) {
@@ -189,8 +190,9 @@ func (k *callsCheck) hung(h *history.Hung, driver bool) {
 	k.accuseCall(history.HungCall, &op, story)
 }
 
-// calling returns the call that a worker was in when the suite cancelled it, else the call that never returned. Waiting
-// for a message is not recorded: then the result has no Kind, and begins with the worker's last return.
+// calling returns the worker's call that was in progress when the suite cancelled it; otherwise the worker's call that
+// never returned. Waiting for a message is not recorded: then the result has no Kind, and begins with the worker's last
+// return.
 func (k *callsCheck) calling(h *history.Hung) (found history.Op) {
 	for i := range k.Ops {
 		op := &k.Ops[i]

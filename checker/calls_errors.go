@@ -102,8 +102,8 @@ func (k *callsCheck) broken() time.Duration {
 	return until
 }
 
-// firstCalledOff returns, for each process, the time of its first cancelled call: its client may have lost a connection
-// by that. Forever = no call was cancelled.
+// firstCalledOff returns, for each process, the time at which its first cancelled call began: the cancellation may have
+// broken a connection of its client. Forever = no call was cancelled.
 func (k *callsCheck) firstCalledOff() []time.Duration {
 	first := slices.Repeat([]time.Duration{history.Forever}, max(k.processes, 1))
 	for i := range k.Ops {
@@ -114,8 +114,8 @@ func (k *callsCheck) firstCalledOff() []time.Duration {
 	return first
 }
 
-// owed reports whether a call should have succeeded: its process was not paused for a lease before it, and its hold was
-// certainly valid.
+// owed reports whether a call should have succeeded: its process was not paused during the call or within one lease
+// before the call, and its hold was certainly valid.
 func (k *callsCheck) owed(op *history.Op) bool {
 	if k.stillFor(op.Process, minus(op.Call, k.lease), op.Return) > 0 {
 		return false

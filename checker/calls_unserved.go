@@ -20,8 +20,8 @@ func tried(op *history.Op) bool {
 	return op.Kind == history.Acquire && op.Worker >= 0 && op.Return != history.Forever && op.Reason != history.Canceled
 }
 
-// vainTries are the consecutive failed tries of a process: served says that the process had a regular answer before,
-// going that there is a failed try. The fields first and last are indices in Ops.
+// vainTries are the consecutive failed tries of a process. The field served says that the process had a regular answer
+// before them, and the field going says that at least one try has failed. The fields first and last are indices in Ops.
 type vainTries struct {
 	served, going bool
 	first, last   int

@@ -123,8 +123,8 @@ func (e sights) worst(end time.Duration, drift float64) time.Duration {
 }
 
 // agree narrows the bounds of the machines' clocks, which come from message exchanges, by loads and stores of the
-// counter. It returns an error if the two contradict each other. It does nothing if a clock was set and its drift is
-// unknown: then a bound does not hold at other times.
+// counter. It returns an error if loads and stores contradict each other. It does nothing if a clock was set and its
+// drift is unknown: then a bound does not hold at other times.
 func (c *Case) agree() error {
 	if slices.ContainsFunc(c.Bounds.Doubts, func(d history.Doubt) bool { return d.Offset == history.MaxDoubt }) {
 		return nil

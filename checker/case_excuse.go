@@ -40,8 +40,8 @@ func (c *Case) forgot(h *hold, by time.Duration) *window {
 	return w
 }
 
-// remembered uses the records of keys that were seen on servers. It returns the time at which the hold's key was last
-// seen, and the number of sites that saw the key and have not failed since.
+// remembered uses the records of keys that were seen on servers. The result last is the time at which the hold's key
+// was last seen. The result sites is the number of sites that saw the key and have not failed since.
 func (c *Case) remembered(h *hold, by time.Duration) (last time.Duration, sites int) {
 	token, seen := c.acquire(h).Token, map[int64]time.Duration{}
 	list := c.sightsOf(h.Key)
@@ -96,8 +96,9 @@ func (c *Case) forgotten(key int32, since, by time.Duration) *window {
 	return c.first(since, by, &c.planned, c.losses(key))
 }
 
-// first returns a window that was in force between two moments; earlier lists come first. A window has times of the
-// suite's clock, a moment has the time of a worker's clock, so the slack between clocks is added.
+// first searches the lists in the given order, and returns a window that was in force between two moments; nil if none
+// exists. A window has times of the suite's clock, a moment has the time of a worker's clock, so the slack between
+// clocks is added.
 func (c *Case) first(since, by time.Duration, lists ...*reaching) *window {
 	slack := c.anySlack()
 	for _, list := range lists {
@@ -108,8 +109,9 @@ func (c *Case) first(since, by time.Duration, lists ...*reaching) *window {
 	return nil
 }
 
-// unfenced returns the window by which a fence may have accepted an earlier holder while a later one used the page. The
-// servers lost the counter of fencing tokens, so the later grant has no greater token. A wrong clock cannot cause that.
+// unfenced returns the window that may explain why a fence accepted an earlier holder while a later one used the page;
+// nil if none exists. The servers lost the counter of fencing tokens, so the later grant has no greater token. A wrong
+// clock cannot cause that.
 func (c *Case) unfenced(earlier, later *hold) *window {
 	fences := cmp.Compare(c.acquire(earlier).Fence, c.acquire(later).Fence)
 	if cmp.Or(fences, cmp.Compare(later.Return, earlier.Return)) < 0 {
@@ -314,8 +316,9 @@ func (c *Case) ownSights(h *hold) []*history.Op {
 	return by[token]
 }
 
-// wholes uses successful extensions and releases: they show that a server still had the key. A period lasts from the
-// call of one of them to the first return among this call and all later calls. The list is sorted by call.
+// wholes lists periods in which a server still had the key, as a successful extension or release shows. A period begins
+// with the call of such an operation. It ends with the first return among this operation and all that were called
+// later. The list is sorted by call.
 func (c *Case) wholes(key int32) (list []period) {
 	for _, n := range c.holdsOf(key) {
 		h := &c.holds[n]
@@ -332,11 +335,11 @@ func (c *Case) wholes(key int32) (list []period) {
 	return list
 }
 
-// noticed is the longest time between the last moment at which a server was known to be well and its end.
+// noticed is the longest time between the last moment at which a server was known to be well and the server's failure.
 const noticed = time.Second
 
-// outage is the time by which clients had noticed the loss of a server. Among the calls that began within one second of
-// the loss and had no answer or did not reach a server, it is the latest return; without such a call, the time of the
+// outage is the time by which clients had noticed the loss of a server. It is the latest return of the calls that began
+// within one second of the loss and had no answer or did not reach a server. Without such a call, it is the time of the
 // loss.
 func (c *Case) outage(lost time.Duration) time.Duration {
 	if c.unheardOf == nil {

@@ -51,7 +51,7 @@ func (c *Case) follow() {
 			op.Kind == history.Release && op.Value > 0 && (op.Outcome == history.OK || op.Reason == history.Refused):
 			reenters = history.Append(&c.scratch, reenters, link{at, int32(i)})
 			if op.Kind == history.Acquire && op.Outcome != history.Failed && op.Until != 0 {
-				// settle removes it again if it did not make the lease longer
+				// settle removes this extension again if the re-entry did not make the lease longer
 				extends = history.Append(&c.scratch, extends, link{at, int32(i)})
 			}
 		default:
@@ -299,8 +299,8 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 }
 
 // reentered reports whether a re-entry may have granted the lock again to an owner whose hold had ended. Such a
-// re-entry was answered between two moments, and not counted as one of several; or it had no answer, and was called
-// before.
+// re-entry was called before the moment `to` and had no answer. Or it was answered after the moment `from`, and the
+// answer did not count it as a further entry.
 func (c *Case) reentered(h *hold, from, to time.Duration) bool {
 	return slices.ContainsFunc(c.reenters(h), func(i int32) bool {
 		op := &c.Ops[i]

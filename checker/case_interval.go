@@ -181,7 +181,8 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 		need = max(op.Call, minus(need, r.most(op.TTL)))
 	}
 	if s.kind == gone && (r.c.Sites > 1 || s.over > h.releaseReturn) {
-		// the answer "lost" came although the lease was guaranteed, or a few sites had kept the hold until then
+		// the release may have had an effect despite its answer "lost": the lease was guaranteed, or a few sites had
+		// kept the hold
 		s.kind = maybe
 	}
 	if refreshed || r.c.Claims.Begins {

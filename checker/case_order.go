@@ -8,18 +8,18 @@ import (
 	"hammerlock/history"
 )
 
-// row has operations of one process on one page, in the order of their returns: only those with a greater value than
-// all operations before.
+// row has operations of one process on one page, in the order of their returns. It has only the operations with a
+// greater value than all operations before them.
 type row struct {
 	process int16
 	ops     []stamp
 	most    int64 // value of the last operation
 }
 
-// inRealTime calls the function called for every operation that pick selects. The argument best is the operation of
-// greatest value that had certainly returned before; -1 if none exists. Negative values do not count. Among equal
-// values, the process counts whose first operation came first. Operations are in the order of their returns, so nothing
-// is sorted. Rows are sorted by their greatest values, so few processes are looked at.
+// inRealTime runs the function `called` for every operation that the function `pick` selects. The argument best is the
+// operation of greatest value that had certainly returned before; -1 if none exists. Negative values do not count.
+// Among equal values, best is from the process whose first operation came first. Operations are in the order of their
+// returns, so nothing is sorted. Rows are sorted by their greatest values, so the search ends after few rows.
 func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64, called func(i, best int32)) {
 	rows := make([][]*row, c.keys)
 	for n := range c.Ops {
@@ -65,7 +65,8 @@ func grow(space *history.Space, page []*row, process int16, s stamp, value int64
 	return page
 }
 
-// before counts the returns before a time. It searches from the end, in doubling steps, because most are near the end.
+// before returns the number of returns before a time. It searches from the end, in doubling steps, because most times
+// are near the end.
 func (r *row) before(t time.Duration) int {
 	high, step := len(r.ops), 1
 	for high-step >= 0 && r.ops[high-step].at >= t {

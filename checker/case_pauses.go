@@ -103,9 +103,9 @@ func (c *Case) stillFor(process int16, from, to time.Duration) time.Duration {
 	return c.pauses[process].between(from, to)
 }
 
-// late excuses a process that acted after its deadline, at the moment `at`. Since it had the duty, pauses without a
-// fault that began before the deadline lasted for at least the time `least`. It returns the last of them; nil = no
-// excuse.
+// late excuses a process that acted at the moment `at`, after its deadline. The process had the duty to act from the
+// moment `since`. It is excused if it was paused without a fault for at least the time `least`, in pauses that began
+// before the deadline. The result is the last of these pauses; nil = no excuse.
 func (c *Case) late(process int16, since, deadline, at, least time.Duration) *window {
 	p := &c.unasked[process]
 	before, n := p.upTo(deadline)
@@ -124,12 +124,13 @@ func (c *Case) late(process int16, since, deadline, at, least time.Duration) *wi
 // in reserve.
 func Margin(ttl time.Duration) time.Duration { return ttl / 3 }
 
-// Spare is the longest pause after which a holder is not yet late, if only totals are known. It is half of the time
-// that the visit leaves of its lease: on a busy machine the holder is also late before and after the pause.
+// Spare is the longest pause that alone does not make a holder late. It is used if only the total length of the pauses
+// is known. It is half of the lease time that remains after the visit. The other half is for delays before and after
+// the pause, which a busy machine causes.
 func Spare(ttl, hold time.Duration) time.Duration { return max(ttl-hold, 2) / 2 }
 
 // enough is the shortest pause that excuses a missed renewal between the answer to the last renewal and the end of the
-// lease: a third of the lease, or less if little was left.
+// lease. It is a third of the lease, or less if little of the lease was left.
 func enough(h *hold, since, over time.Duration) time.Duration {
 	return min(Margin(h.TTL), over-since-Margin(h.TTL))
 }

@@ -39,8 +39,8 @@ func (c *Case) partial(op *history.Op) bool {
 	return c.several[op.ID]
 }
 
-// phantom is the cause for a refused Acquire that took effect. An Acquire of several pages may have left a part of
-// them.
+// phantom is the cause for a refused Acquire that took effect. If it was part of a call for several pages, it may have
+// left one of these pages locked.
 func (c *Case) phantom(op *history.Op) string {
 	if c.partial(op) {
 		return history.PartKept
@@ -57,7 +57,7 @@ func (c *Case) joint(key int32) int32 {
 	return key
 }
 
-// called is the name of a joint number in a story.
+// called returns the name that a story uses for a joint number.
 func (c *Case) called(joint int32) string {
 	if c.Claims.Sets {
 		return "all pages"

@@ -30,7 +30,7 @@ func newSpans(list []period) (s spans) {
 	return s
 }
 
-// of lists the spans that overlap a period.
+// of finds the spans that overlap a period.
 func (s spans) of(p period) spans {
 	first, _ := slices.BinarySearchFunc(s, p.from, func(w period, from time.Duration) int {
 		return cmp.Compare(w.to, from)
@@ -58,7 +58,7 @@ func (s spans) without(p period) (rest []period) {
 	return rest
 }
 
-// length is the length of the parts of a period outside of the spans.
+// length is the total length of the parts of a period that no span covers.
 func (s spans) length(p period) (sum time.Duration) {
 	for _, r := range s.without(p) {
 		sum += r.to - r.from
@@ -87,8 +87,8 @@ func (c *Case) hitch(w *window) bool {
 //
 //   - while servers do not answer, and while they recover;
 //   - after servers lost keys, until leases have ended that no worker will release;
-//   - for a lease more, if a minority of sites may have granted to no worker, a dead waiter may be in a queue, or a
-//     message may be lost.
+//   - for one lease longer, if a minority of sites may have granted a lock that no worker got, if a dead waiter may be
+//     in a queue, or if a message may be lost.
 //
 // Other trouble of a worker ends with its hold. A short pause only shortens the time that is judged.
 func (c *Case) disturb() {

@@ -119,8 +119,8 @@ func (c *Case) serverEffect(node int64, alone *history.Effect) *history.Effect {
 }
 
 // addUp finds faults that left no majority, although each of them alone would leave one: another fault was in force at
-// the same time or less than a lease before. When sites come back, they execute requests that clients have given up,
-// and these grants last for a lease. Before the first call there were no requests.
+// the same time or less than a lease before. Sites that come back execute requests that clients have given up, and the
+// grants of these requests last for a lease. Before the first call there were no requests.
 func (c *Case) addUp() {
 	var alone []*window
 	for i := range c.windows {

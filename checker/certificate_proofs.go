@@ -142,8 +142,8 @@ func (x *certificate) together(cause string, evidence []int32) (string, []int32)
 	return "", nil
 }
 
-// overran returns the Acquires of two holds and the late store of the first one: it came after its own hold had ended
-// and the other hold had begun. It returns nil if there is no such store.
+// overran returns the Acquires of two holds and the late store of the first hold. The store came after the first hold
+// had ended and the other hold had begun. It returns nil if no such store exists.
 func (x *certificate) overran(acquires, evidence []int32) []int32 {
 	a, b := x.hold(x.Ops[acquires[0]].ID), x.hold(x.Ops[acquires[1]].ID)
 	i := a.use(x.Case)

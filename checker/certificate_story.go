@@ -213,7 +213,8 @@ func (t *teller) calls(h *hold) []int32 {
 	})
 }
 
-// needs returns, before each of a hold's calls, the time until which the lease must last for that call and later ones.
+// needs returns a time for each call of a hold. The lease before the call must last until then, so that this call and
+// all later calls find the lease alive.
 func (t *teller) needs(h *hold, calls []int32) []time.Duration {
 	needs := make([]time.Duration, len(calls)+1)
 	needs[len(calls)] = -history.Forever

@@ -109,7 +109,8 @@ func checkExclusion(c *Case) Verdict {
 	return v
 }
 
-// none says that nothing was found on n occasions, and how far that bounds the rate.
+// none returns a sentence: nothing was found on n occasions, and this bounds the rate of violations. The parameters
+// name what was not found (what) and the occasions (of).
 func none(what string, n int64, of string) string {
 	return fmt.Sprintf("0 %s in %s %s: %s", what, human.Count(n), of, atMost(n))
 }
@@ -226,8 +227,8 @@ func (x *examiner) loss(p pair) {
 	}
 }
 
-// worst returns the finding without an excuse, if there is one: an event that excuses a writer's grant beside one
-// reader does not excuse it beside another reader.
+// worst returns a finding without an excuse, if one of the pairs has it. An event may excuse a writer's grant beside
+// one reader, and not excuse the same grant beside another reader.
 func (x *examiner) worst(p pair) finding {
 	f := x.broken(p)
 	for q := range x.besides(p) {
@@ -338,8 +339,8 @@ func (x *examiner) unrenewed(p pair) finding {
 		since = proof.Call // when the answer came, too little of the lease was left
 	}
 	w := x.c.stopped(i.Process, since, over, least)
-	// If renewals have no answer, or are invisible, the last one may have been late. By the next one the library learns
-	// that the lock is lost, so the lease ended at most a lease before the other grant.
+	// If renewals have no answer, or are invisible, the last renewal may have been late. With the next renewal the
+	// library learns that the lock is lost, so the lease ended at most a lease before the other grant.
 	granted := x.c.holds[p.second].Return
 	if from := max(since, minus(granted, 2*i.TTL)); w == nil && x.c.unsettled(i, from, granted) {
 		w = x.c.stopped(i.Process, from, granted, Margin(i.TTL))

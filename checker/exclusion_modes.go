@@ -9,8 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// A hold is exclusive, or has some of the lock's permits. A reader has one permit, and each reader gets one; a
-// semaphore has as many permits as it claims.
+// A hold is exclusive, or has some of the lock's permits. Each reader has one permit, and any number of readers may
+// hold the lock. A semaphore has as many permits as it claims.
 
 // clash tells whether two holds exclude each other: one is exclusive, or there are not enough permits for both.
 func (c *Case) clash(a, b uint16) bool {
@@ -123,8 +123,8 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 	x.add(f)
 }
 
-// others lists holds that were relied on when the second hold of a pair was granted, until they and the pair have more
-// permits than exist.
+// others lists further holds that were relied on when the second hold of a pair was granted. The list ends as soon as
+// its holds and the pair have more permits than exist.
 func (c *Case) others(p pair) (list []int32) {
 	last := &c.holds[p.second]
 	out := c.weight(&c.holds[p.first]) + c.weight(last)

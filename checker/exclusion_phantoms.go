@@ -51,8 +51,8 @@ func (x *examiner) phantoms() {
 }
 
 // unownedTokens returns the tokens that were seen on the servers and belong to no hold, with the index of the last
-// operation that saw each. With several sites only keys at the end of the run count: before, a minority's grant may be
-// about to be released.
+// operation that saw each token. With several sites only keys at the end of the run count. A key that was seen earlier
+// may be a minority's grant that the lock was about to release.
 func (x *examiner) unownedTokens() map[uint64]int32 {
 	seen := map[uint64]int32{}
 	for _, n := range x.c.events {
@@ -127,8 +127,8 @@ func (x *examiner) keepsTokens() bool {
 // mostLooks is the number of latest holds in which a seen token is searched for.
 const mostLooks = 64
 
-// owners says about a seen token whether a hold has it, and whether only holds with other tokens were certainly open
-// then.
+// owners searches the holds of the page for a seen token. The result own says that a hold has this token. The result
+// others says that holds were certainly open at that time, and that all of them have other tokens.
 func (x *examiner) owners(sight *history.Op) (others, own bool) {
 	holds := x.c.holdsOf(sight.Key)
 	at, _ := slices.BinarySearchFunc(holds, sight.Return+1, func(n int32, t time.Duration) int {

@@ -28,8 +28,8 @@ type timed struct {
 	slot slot
 }
 
-// inOrder visits holds in the order in which their intervals start; the function measure returns these. Holds are
-// sorted by their calls, and no interval starts before the call, so the queue stays short.
+// inOrder visits holds in the order in which their intervals start. The function measure returns the interval of a
+// hold. Holds are sorted by their calls, and no interval starts before the call, so the queue stays short.
 func (s *sweeper) inOrder(holds []int32, measure func(h *hold) (t timed, keep bool), visit func(t *timed)) {
 	s.queue = s.queue[:0]
 	early := time.Duration(0)
@@ -357,7 +357,8 @@ func (c *Case) read(h *hold) time.Duration {
 }
 
 // meets returns a hold that was granted after the deadline of hold n and before its store; -1 if none exists. With
-// fencing, a store that the counter accepts comes before the load of a later holder, unless that load had returned.
+// fencing, a store that the counter accepts comes before the load of a later holder, unless that load had returned
+// before the store.
 func (s *sweeper) meets(n int32, h *hold) int32 {
 	end, store := h.given(), h.stored
 	begin := end
@@ -378,8 +379,9 @@ func (s *sweeper) meets(n int32, h *hold) int32 {
 	return -1
 }
 
-// ordered reports whether fencing orders all uses by hold o before those by hold h: the counter rejects the token of o
-// from the load of h on, tokens grow from grant to grant, and no server has lost the counter of tokens.
+// ordered reports whether fencing keeps all uses by hold o before those by hold h. This needs three things: the counter
+// rejects the token of o from the load of h on, tokens grow from grant to grant, and no server has lost the counter of
+// tokens.
 func (s *sweeper) ordered(o, h *hold) bool {
 	fence, later := s.c.acquire(o).Fence, s.c.acquire(h).Fence
 	return s.c.Fenced && fence > 0 && later > fence && h.Uses[0] >= 0 && !s.regressed(h, o) && s.c.unfenced(h, o) == nil

@@ -264,7 +264,8 @@ func (b *bypasses) jain() float64 {
 	return sum * sum / (float64(max(b.workers, b.Workers)) * squares)
 }
 
-// tell adds to the verdict the refusals of the earlier wait before and after the later one's grant.
+// tell adds to the verdict the refusal that put the earlier waiter into the queue, that waiter's last try, and the
+// grant to the later waiter.
 func (b *bypasses) tell(v *Verdict) {
 	earlier, later := b.evidence[0], b.evidence[1]
 	for i := range b.Ops {

@@ -149,7 +149,7 @@ func (l *leases) habit() {
 	l.counts[history.OverClaim] += late - 1
 }
 
-// slow lists the answers with a deadline that took at least as long as the fastest late answer.
+// slow lists the answers with a deadline whose latency is at least that of the fastest late answer.
 func (l *leases) slow() (list []period) {
 	add := func(n int32) {
 		op := &l.c.Ops[n]
@@ -248,10 +248,10 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 		cmp.Or(why, l.unanswered(h, proof.Return, over)))
 }
 
-// unanswered returns a window if renewals of a hold had no answer, or reached no server, for a third of the lease
-// before it ended, for unknown reasons; nil if there were answers. If messages were late, the lock must have sent
-// again. If it sent again and again while they were late or no server was reached, the time counts from its first
-// request.
+// unanswered looks for renewals of a hold that had no answer, or reached no server, for an unknown reason. It returns a
+// window if this lasted too long before the lease ended; otherwise nil. If messages were late, the lock must have sent
+// its request again. In this case, or if several requests were sent and some reached no server, the time counts from
+// the first request.
 func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	w := &window{
 		name:   "renewals of " + who(h.Worker) + " had no answer, and why is not known",

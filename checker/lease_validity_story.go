@@ -94,7 +94,7 @@ func (l *leases) denied(h *hold) *history.Op {
 	return nil
 }
 
-// before is the latest end of a lease by the answers that came before one of its extensions.
+// before is the latest end of a lease, according to the answers that came before one of its extensions.
 func (l *leases) before(h *hold, extension int32) time.Duration {
 	last := plus(h.Return, l.most(h.TTL))
 	for _, n := range l.c.extends(h) {

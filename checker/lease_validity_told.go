@@ -43,7 +43,7 @@ type Notice struct {
 	after []int64 // times until holders were told, sorted; not stored in files
 }
 
-// Add adds another run. Faults of different runs are not distinguished.
+// Add adds another run. It drops the notices of single faults, because each run has faults of its own.
 func (t *Told) Add(o *Told) {
 	t.Count, t.Never, t.Unknown = t.Count+o.Count, t.Never+o.Never, t.Unknown+o.Unknown
 	t.Inside, t.Lease, t.Faults = max(t.Inside, o.Inside), max(t.Lease, o.Lease), nil
@@ -55,8 +55,8 @@ func (t *Told) Add(o *Told) {
 	t.quantiles()
 }
 
-// quantiles computes the quantiles. There are none if the times of some holders are missing, because they are from a
-// file.
+// quantiles computes the quantiles. They are nil if the times of some holders are missing, because files do not store
+// these times.
 func (n *Notice) quantiles() {
 	n.P50, n.P99 = nil, nil
 	told := len(n.after)

@@ -82,7 +82,7 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 		l.deadAll += s.to - s.from
 	})
 	held, blamed := l.kept, l.stuck
-	// permits change hands too often: a permit that is kept for no worker looks like one that is being released
+	// permits change hands too often to tell a permit that is kept for no worker from one that is being released
 	if l.Claims.Permits > 0 {
 		held, blamed = l.believed, l.withheld
 	}
@@ -189,7 +189,7 @@ func (l *livenessCheck) waited(s stretch) bool {
 	return len(spans(l.alone[s.key]).without(s.period)) == 0
 }
 
-// joined joins, in place, waits for a page that overlap, or with gaps shorter than the time apart.
+// joined joins, in place, waits for a page that overlap, or whose gap is shorter than the time `apart`.
 func joined(page []period, apart time.Duration) []period {
 	byStop := func(a, b period) int { return cmp.Compare(a.to, b.to) }
 	if !slices.IsSortedFunc(page, byStop) {

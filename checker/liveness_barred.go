@@ -9,7 +9,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// barred is a try that was refused although no worker can have held the lock. Before it came more such tries than can
+// barred is a try that was refused although no worker can have held the lock. More such tries came before it than can
 // have refused each other.
 type barred struct {
 	stretch

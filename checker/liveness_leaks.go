@@ -9,7 +9,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// owner is what the history has about a token that was found after the run.
+// owner is what the history says about a token that was found after the run.
 type owner struct {
 	hold    *hold
 	refused int32 // index in Ops, plus one, of a refused Acquire with this token
@@ -98,8 +98,9 @@ func (l *livenessCheck) outlives(op *history.Op, o *owner) {
 			op.Key, op.Value, clock(op.Call), clock(op.Until), human.Duration(l.ttl)))
 }
 
-// found judges one key. If the key will expire, it is only counted after a fault, or if it is on a minority of the
-// sites and the lock may have given up a slow site.
+// found judges one key that was found after the run. A key that will expire is counted but not blamed in three cases:
+// no call shows that the key should be gone; a disturbance may have left it; or it is on no majority of the sites, and
+// the lock may have given up a slow site or does not claim to clean up.
 func (l *livenessCheck) found(op *history.Op, o *owner) {
 	where := fmt.Sprintf("the key of page %d was on node %d at %s", op.Key, op.Value, clock(op.Call))
 	switch {

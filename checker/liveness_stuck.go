@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// stuck blames periods that were too long in which a worker tried to get the lock, and no worker held it.
+// stuck blames periods longer than the bound in which a worker tried to get the lock, and no worker held it.
 func (l *livenessCheck) stuck(left []stretch) {
 	refusals := l.refusals(left)
 	last := make([]time.Duration, l.keys) // by page: the last grant of its lock
@@ -192,8 +192,8 @@ func (l *livenessCheck) cut(s stretch) (rest []stretch) {
 	return rest
 }
 
-// unheard reports whether a try ended before the server heard of it, because no connection could be made. The lock must
-// have a session: with a connection pool it may have kept connections.
+// unheard reports whether a try ended before the server heard of it, because no connection could be made. The result is
+// false for a lock without sessions: such a lock may have kept other connections in a pool.
 func (l *livenessCheck) unheard(op *history.Op) bool {
 	return l.Session && op.Outcome == history.Failed && op.Reason == history.Unreachable
 }

@@ -66,8 +66,8 @@ type unheardRun struct {
 
 // unheardReleases blames a lock that claims that releases wake waiters, if they were unheard again and again, while
 // other workers came and were granted the lock. A release is unheard if all waiters slept for longer than the bound
-// after it, or if they slept for longer than a moment and no message woke them later. Times in which a fault or event
-// affects more than holders are left out, and histories without recorded pauses.
+// after it, or if they slept for longer than a moment and no message woke them later. The check leaves out times in
+// which a fault or event affects more than holders, and histories without recorded pauses.
 func (l *livenessCheck) unheardReleases() {
 	if !l.Claims.Wakes || !l.Claims.Alone() || l.Claims.Sets || l.Bounds.Gap == 0 {
 		return

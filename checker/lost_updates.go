@@ -199,7 +199,7 @@ func (u *updates) deepest() {
 		return
 	}
 	const acknowledged = 1 << 32
-	// number of stores up to an operation, acknowledged ones with that weight; -1 = being counted
+	// by operation: number of stores up to it, plus the weight for each acknowledged store; -1 = being counted
 	depth := history.Make[int64](&u.scratch, len(u.Ops))
 	best := make([]int64, u.keys)
 	var path []int32
@@ -285,7 +285,7 @@ func (u *updates) missing() {
 			u.unseen++
 			continue
 		}
-		if u.explains(cause, left, other) != nil { // an excuse covers only the stores that it can have overwritten
+		if u.explains(cause, left, other) != nil { // a late visit can have overwritten only some stores
 			if later := u.overwrites(int32(i), other); later != other {
 				cause, left, other = u.conflict(int32(i), later), int32(i), later
 			}

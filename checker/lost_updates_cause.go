@@ -26,8 +26,8 @@ func (u *updates) cause(branch int32) (string, int32) {
 	return u.conflict(branch, rival), rival
 }
 
-// forgotten is the cause if the counter acknowledged a store and then lost it. Only a counter on the topology under
-// test may lose anything without a fault.
+// forgotten returns the cause for a store that the counter acknowledged and then lost. Only a counter on the topology
+// under test may lose stores: then the cause is StoreLoss, else it is the given one.
 func (u *updates) forgotten(otherwise string) string {
 	if u.Counter == history.CounterOnTopology {
 		return history.StoreLoss

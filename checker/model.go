@@ -113,8 +113,8 @@ func (c *Case) page(holds []int32, s scope) *pages {
 	return p
 }
 
-// stands tells whether a hold on several sites was seen on so many that no unplanned event can have left it without a
-// majority.
+// stands tells whether a hold was seen on a majority of several sites that have not failed since. No unplanned event
+// can have left such a hold without a majority.
 func (c *Case) stands(h *hold) bool {
 	if c.Sites < 2 || len(c.forgetful) == 0 {
 		return false
@@ -144,7 +144,7 @@ func (p *pages) add(h *hold, place, i int32) {
 		call.Kind == model.Release && p.c.mayBeInner(h, op):
 		call.Unanswered, call.To = true, history.Forever
 	case op.Outcome == history.Failed && op.Reason == history.Lost:
-		// it took effect when it was sent the first time; or the release freed a few sites
+		// the release may have had an effect when it was sent the first time, or it may have freed a few sites
 		if (&leases{ruler: *p.ruler}).repeated(i) || p.c.Sites > 1 && op.Kind == history.Release {
 			first := call
 			first.Unanswered, first.To = true, history.Forever

@@ -83,7 +83,7 @@ func judgeOnce(c *Case) Verdict {
 	return v
 }
 
-// sure is the earliest end of a grant's lease, whoever releases it.
+// sure is the earliest end of a grant's lease, as if no worker released it.
 func (c *Case) sure(grant *history.Op) time.Duration {
 	return plus(grant.Call, (&ruler{c: c}).least(grant.TTL))
 }

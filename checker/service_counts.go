@@ -14,9 +14,9 @@ import (
 // countCauses are the causes, the worst first.
 var countCauses = []string{history.Duplicate, history.OutOfOrder, history.Backwards, history.SkippedCount}
 
-// judgeCounts judges whether the answers are those of a counter that adds one at a time (linearizability: Herlihy, Wing
-// 1990). The counts give the order of the visits, so one pass finds every contradiction. Porcupine must find the same
-// in windows of visits.
+// judgeCounts judges whether the answers are those of a counter that adds one for each visit (linearizability: Herlihy,
+// Wing 1990). The counts give the order of the visits, so one pass finds every contradiction. Porcupine must find the
+// same in windows of visits.
 func judgeCounts(c *Case) Verdict {
 	var v Verdict
 	var b blames[testimony]
@@ -171,7 +171,7 @@ func ranked(told []*history.Op) (list []porcupine.Operation) {
 	return list
 }
 
-// counterModel is a counter: its state is the count, and a visit is told one more.
+// counterModel is a counter. Its state is the count; a visit adds one, and its answer is the new count.
 var counterModel = porcupine.Model{
 	Init: func() any { return int64(0) },
 	Step: func(state, _, output any) (bool, any) {

@@ -211,7 +211,7 @@ func (s *Stream) extend(op *history.Op) {
 	}
 }
 
-// settle ends a belief not later than the given time, and judges the beliefs that waited for this.
+// settle ends a belief not later than the given time, and judges the beliefs that waited for this end.
 func (s *Stream) settle(b *belief, at time.Duration) {
 	b.settled, b.to = true, min(b.to, b.lost, b.crashed, at)
 	delete(s.holds, b.id)

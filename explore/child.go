@@ -43,15 +43,15 @@ type answer struct {
 
 const gcPercent = 400
 
-// endless is the time that a schedule has to end after the time budget has ended.
+// endless is the longest time that a schedule may go on after the time budget has ended.
 const endless = 15 * time.Second
 
 // errEndless means that the exploration did not end in time after its budget, and had found no violation.
 var errEndless = errors.New("a schedule does not end: virtual time stops while a worker computes, " +
 	"or waits for a mutex whose holder waits for a server")
 
-// InProcess runs an exploration in a separate process: this program, started with the arguments before and then
-// Command.
+// InProcess runs an exploration in a separate process. The process runs this program with the arguments in before,
+// followed by Command.
 func InProcess(ctx context.Context, orders Orders, before ...string) (Report, error) {
 	r, died, err := inProcess(ctx, orders, before)
 	if died && orders.Options.jobs() > 1 {

@@ -90,7 +90,7 @@ func (s *schedule) openClient(number int, process *locks.Process) (*client, erro
 	c.workers = workload.Workers{
 		Shape: s.shape(number), Clock: w.clock, Lanes: append(c.lanes[:1:1], c.more...), Counter: counter,
 		Locks: []locks.Lock{lock}, Pages: all, Claims: spec.Claims, Judged: true,
-		// the time that calls have to return at the end of a schedule, after all contexts have ended
+		// at the end of a schedule, calls must return within this time after all contexts have ended
 		Patience: time.Millisecond,
 	}
 	return c, nil

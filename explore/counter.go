@@ -9,8 +9,8 @@ import (
 	"hammerlock/workload"
 )
 
-// views is the counter that all clients share. With fencing it also checks tokens at loads. Otherwise it would accept
-// a late store after the next holder has loaded, and then lose the next holder's store.
+// views is the counter that all clients share. With fencing it also checks tokens at loads. Without this check it would
+// accept a late store after the next holder's load, and one of these two holders' stores would be lost.
 type views struct {
 	fenced bool
 

@@ -22,7 +22,7 @@ func cut(b *[]byte) (f frame, whole bool) {
 	return f, true
 }
 
-// read reads the value that begins at the index at. It returns the index of its end, or 0 if the value is incomplete.
+// read reads the value that begins at the index `at`. It returns the index of its end, or 0 if the value is incomplete.
 func (f *frame) read(b []byte, at int) int {
 	end := bytes.IndexByte(b[at:], '\n')
 	if end < 0 {

@@ -16,9 +16,9 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// interpreter executes scripts instead of the servers in memory. Those make a new Lua state for each call, which
-// costs more than everything else. This state is reused; scripts leave nothing in it, because they cannot set
-// globals.
+// interpreter executes scripts in place of the servers in memory. The servers make a new Lua state for each call, which
+// costs more than everything else. The interpreter reuses its state. Scripts leave nothing in it, because they cannot
+// set globals.
 type interpreter struct {
 	state    *lua.LState
 	compiled map[string]*lua.FunctionProto // script -> compiled form; nil = the server must execute it

@@ -47,7 +47,7 @@ func (o option) what() string {
 }
 
 // alternatives lists the options of a decision. Deviations other than a preemption affect only the first event: other
-// events can be affected when they are first, since nobody sees them before.
+// events can be affected when they are first, since no client or server sees them before.
 func (s *schedule) alternatives(ready []*event) []option {
 	first := ready[0]
 	s.list = append(s.list[:0], option{first, letGo})

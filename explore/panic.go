@@ -32,7 +32,7 @@ func (c *calledLock) caught(call string, err *error) {
 }
 
 // panics records the first panic of a client's lock. At the end of a schedule all connections break, and clients are
-// not to blame for that. From then on, a panic counts only while the lock is being closed (last).
+// not to blame for a panic that this causes. From then on, a panic counts only while the lock is being closed (last).
 func (w *world) panics(client int, last bool, what string) {
 	w.mu.Lock()
 	if last || !w.ended {
@@ -132,7 +132,7 @@ const (
 	endsSchedule   = "explore: end"
 )
 
-// say writes such a line.
+// say writes a line with one of these prefixes, and with the choice c unless it is nil.
 func (o *Options) say(prefix string, c *Choice) {
 	if o.log == nil {
 		return

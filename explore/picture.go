@@ -34,7 +34,7 @@ line{stroke-dasharray:2 4;opacity:.5}.answer{stroke-dasharray:5 3}.tip{stroke-da
 `
 
 // picture draws a counterexample as a sequence diagram. It has a row for each line of the trace, and arrows for
-// commands and replies. The bar on a client's lifeline is the lease that the client believes to have.
+// commands and replies. The bar on a client's lifeline is the time for which the client believes that it has a lease.
 type picture struct {
 	strings.Builder
 	lines   []*line

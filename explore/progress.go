@@ -80,8 +80,8 @@ func (b *Beyond) Power() string {
 		"each one of %d options at one of %d decisions", b.Options-1, b.Decisions)
 }
 
-// once returns the probability that a schedule has exactly certain deviations: this number of them, at these
-// decisions, with these options.
+// once returns the probability that one random schedule has exactly a certain set of deviations: their number is depth,
+// and each is at a certain decision with a certain option.
 func (b *Beyond) once(depth int) float64 {
 	p := 1 / float64(b.Deviations-b.Fewest+1)
 	for k := range depth {
@@ -90,8 +90,8 @@ func (b *Beyond) once(depth int) float64 {
 	return min(p, 1)
 }
 
-// found returns, in percent, the probability that at least one schedule does what each schedule does with probability
-// once.
+// found returns, in percent, the probability that at least one of the schedules finds the bug, if each schedule finds
+// it with the probability once.
 func (b *Beyond) found(once float64) string {
 	return fmt.Sprintf("%.3g %%", min(-100*math.Expm1(float64(b.Schedules)*math.Log1p(-once)), 99.9))
 }

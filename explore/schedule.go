@@ -50,7 +50,7 @@ type schedule struct {
 	healing  []healing
 	states   []passed  // states after the last given decision
 	ways     []uint64  // for each option of a decision: the state to which it leads; nil = do not compare states
-	asked    int       // number of events at the time quiet
+	asked    int       // number of events that had arrived at the time quiet
 	quiet    time.Time // the last time at which a new event was seen
 	state    fingerprint
 	taken    []Choice
@@ -304,7 +304,8 @@ func (s *schedule) rest() bool {
 	return s.wrong == nil
 }
 
-// decide takes the given option, a drawn one, or the first.
+// decide chooses an option of a decision. It is the given option if this decision has one; else a random option if
+// options are drawn; else the first. It chooses none if the schedule has diverged or joins another schedule.
 func (s *schedule) decide(options []option) {
 	at, number, due := len(s.options), 0, len(s.given) > len(s.taken)
 	s.w.mu.Lock()
@@ -333,7 +334,7 @@ func (s *schedule) decide(options []option) {
 	s.take(options[number])
 }
 
-// joins tells whether another schedule was in this state, when all given deviations were taken.
+// joins tells whether all given deviations were taken and another schedule was in this state. Then the schedule ends.
 func (s *schedule) joins() bool {
 	s.merged = len(s.given) == len(s.taken) && s.seen != nil && s.seen(s)
 	return s.merged

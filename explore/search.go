@@ -213,14 +213,14 @@ func (s *search) count(l *Level, d *done, err *error) bool {
 	return *err == nil && (s.report.Found == nil || s.report.Schedules() < s.last)
 }
 
-// mostTries is how often a schedule is run until its replay is the same. A lock may choose at random, like select
-// with two events at the same instant. Then the same deviations can lead to different schedules.
+// mostTries is the largest number of times that a schedule is run until a replay does not diverge. A lock may choose at
+// random, like select with two events at the same instant. Then the same deviations can lead to different schedules.
 const mostTries = 30
 
 // spares tells whether a schedule need not be run: its last deviation leads to a state of another schedule.
 func (s *search) spares(n *node) bool { return n.way != 0 && s.states.has(n.way) }
 
-// untilSame repeats a replay until it is the same. It returns the number of tries.
+// untilSame repeats a replay until it does not diverge. It returns the number of tries, and the error of the last one.
 func untilSame(try func() error) (tries int, err error) {
 	for tries < mostTries {
 		tries++
@@ -336,8 +336,7 @@ func (s *search) found(d *done) error {
 	return nil
 }
 
-// Replay runs a single schedule. It returns nil if nothing was violated, and an error if the schedule was not the
-// same.
+// Replay runs a single schedule. It returns nil if nothing was violated, and an error if no run was the same schedule.
 func Replay(t *testing.T, spec locks.Spec, o Options, given []Choice) (f *Found, err error) {
 	t.Helper()
 	if err = Excluded(spec, o); err != nil {

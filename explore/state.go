@@ -8,8 +8,9 @@ import (
 )
 
 // fingerprint is a hash of what each client and each server has seen. Two schedules with the same fingerprint differ
-// only in the order of events that no client can tell apart (they are the same Mazurkiewicz trace), or in the names
-// of the sites. So the same can follow from both. A site is identified by its history, and by who has learned of it.
+// only in the order of events that no client can tell apart (they are the same Mazurkiewicz trace), or in the names of
+// the sites. So the same can follow from both. A site is identified by its history, and by the clients that have
+// learned of this history.
 type fingerprint struct {
 	clients []uint64 // by client: hash of what it has learned and done, in order
 	sites   []uint64 // by site: hash of what it has executed, in order; the last element is the counter
@@ -130,7 +131,7 @@ func (s *schedule) keyOf(f *fingerprint, current int, gone func(*event) bool) ui
 		}
 		h = maphash.Comparable(seed, [3]uint64{h, x, uint64(left)})
 	}
-	waiting := make([]uint64, len(f.sites)) // of unordered sets
+	waiting := make([]uint64, len(f.sites)) // by site: the waiting events, as an unordered set
 	for _, e := range s.w.pending {
 		if gone(e) {
 			continue
@@ -173,7 +174,7 @@ func (s *schedule) leadsTo(o option) uint64 {
 		defer func() { e.x.past, e.x.sent = past, sent }()
 	}
 	f.choose(e, o.act, s.w.clock.Now())
-	gone := func(*event) bool { return false } // the effect of a request is not known yet
+	gone := func(*event) bool { return false } // the effect of a request is not known yet, so its event stays
 	switch {
 	case o.act == loses, o.act == breaks, o.act == refuses, o.act == letGo && e.kind != request:
 		gone = func(x *event) bool { return x == e }

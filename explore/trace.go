@@ -197,7 +197,7 @@ func (t *trace) token(word string) string {
 }
 
 // tell merges the clients' records into the trace, up to the violation, and shortens a long trace. It returns the
-// number of lines before that.
+// number of lines that the trace had before it was shortened.
 func (t *trace) tell(h *history.History, v *checker.Verdict) int {
 	for i := range h.Ops {
 		op := h.Ops[i]

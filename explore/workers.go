@@ -2,9 +2,9 @@ package explore
 
 import "sync"
 
-// inOrder runs schedules 0, 1, ... on several goroutines until over returns true. It calls take with the results, one
-// by one and in the order of the schedules, until take returns false. So the result does not depend on the number of
-// goroutines.
+// inOrder runs schedules 0, 1, ... on several goroutines until over returns true. It passes the results to the function
+// take, one by one and in the order of the schedules, until take returns false. So the result does not depend on the
+// number of goroutines.
 func (s *search) inOrder(over func(i int) bool, run func(worker *kit, i int) done, take func(i int, d done) bool) {
 	var mu sync.Mutex
 	var all sync.WaitGroup

@@ -136,7 +136,8 @@ func (w *world) end() {
 	}
 }
 
-// step waits as an event of a client and then calls do, which may be nil. It returns whether the client goes on.
+// step posts an event of a client, and waits until the scheduler lets it happen. Then it calls do, which may be nil. It
+// returns false if the client must stop.
 func (w *world) step(client int, k kind, do func()) bool {
 	e := &event{client: client, kind: k, done: make(chan struct{}), fate: make(chan fate, 1)}
 	w.post(e)

@@ -15,9 +15,10 @@ type Feed struct {
 	open []Op
 }
 
-// Add receives operations. Everything that returned before upTo has been added now; open are the calls without a
-// return. Add drops open calls from upTo on, because earlier operations of their workers may be missing. A judge
-// would conclude that the visit before ended without a release. Any goroutine may call Add; it copies the operations.
+// Add copies operations into the feed; any goroutine may call it. After the call, the feed has every operation that
+// returned before upTo. The argument open has the calls without a return. Add drops those that began at upTo or later,
+// because earlier operations of their workers may be missing: a judge would conclude that the visit before ended
+// without a release.
 func (f *Feed) Add(ops, open []Op, upTo time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

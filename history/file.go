@@ -59,7 +59,7 @@ func (f *Writer) Add(op *Op) error {
 	return nil
 }
 
-// Note writes at once a description of an operation's effect, of at most 64 KiB.
+// Note immediately writes a description of an operation's effect, of at most 64 KiB.
 func (f *Writer) Note(id ID, text string) error {
 	if len(text) > maxNote/3 && len(strings.ToValidUTF8(text, "\uFFFD")) > maxNote {
 		return errNote
@@ -68,7 +68,7 @@ func (f *Writer) Note(id ID, text string) error {
 	return f.chunk(noteChunk, append(b, strings.ToValidUTF8(text, "\uFFFD")...))
 }
 
-// Inject writes at once a fault that is in no plan. Its operations refer to it by its place after the header's
+// Inject immediately writes a fault that is in no plan. Its operations refer to it by its place after the header's
 // faults.
 func (f *Writer) Inject(i Injection) error {
 	b, err := json.Marshal(i)

@@ -53,8 +53,8 @@ type Header struct {
 	// Session says that a hold ends with the connection it was granted on, so also when its holder dies.
 	Session bool `json:"session,omitempty"`
 
-	// NotAbout lists checkers outside the subject of the run: if they find too little to judge, the verdict is not
-	// undecided.
+	// NotAbout lists checkers outside the subject of the run. If such a checker finds too little to judge, its verdict
+	// is "not judged" instead of "inconclusive".
 	NotAbout []string `json:"aside,omitempty"`
 
 	// Measured is known at the end of the run only; nil = nothing was measured.
@@ -98,8 +98,9 @@ type Bounds struct {
 	// Gap is the shortest pause of a process that is recorded as a Gap; 0 = pauses are not recorded.
 	Gap time.Duration `json:"gap_ns,omitempty"`
 	// Linger is how much longer than requested a lease may last, for example because it is rounded up to seconds or
-	// ends with a session. Holders may rely on the deadline that they are told.
+	// ends with a session. Holders may rely on the deadline in the answer.
 	Linger time.Duration `json:"linger_ns,omitempty"`
-	// Idle is how long a lock may be idle beyond what the run explains, because the machine is slow; 0 = one second.
+	// Idle is the longest time for which a lock may be idle although nothing in the run explains it, because the
+	// machine is slow; 0 = one second.
 	Idle time.Duration `json:"idle_ns,omitempty"`
 }

@@ -14,8 +14,8 @@ type value struct {
 
 var errTorn = errors.New("the object is not complete")
 
-// object calls field for every field of a flat JSON object of strings and numbers. It adds the field's name to
-// field's error.
+// object runs the function field for every field of a flat JSON object of strings and numbers. It adds the field's
+// name to an error of the function.
 //
 // Histories have millions of lines. This takes 610 ns to read a line, and appendOp 114 ns to write one, without
 // allocation. encoding/json takes 2570 ns and 830 ns, and accepts duplicate fields and names in capitals. Its version

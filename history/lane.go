@@ -113,8 +113,9 @@ func (l *Lane) Split(op *Op, at time.Duration) *Op {
 	return op
 }
 
-// Mark records an event that lasted from what.Call until now and sent no request. It copies the other fields from
-// what. A lane with worker -1 records events of any worker. Mark returns the stamp of the return.
+// Mark records an event that lasted from what.Call until now, without a request. It copies the other fields of the
+// operation what, except those that the lane sets itself. If the lane has worker -1, the event may be of any worker.
+// Mark returns the stamp of the return.
 func (l *Lane) Mark(what *Op) time.Duration {
 	n := l.next()
 	op := l.at(n)

@@ -73,15 +73,16 @@ func (m *Merge) Open(emit func(*Op)) {
 			continue
 		}
 		op := *l.at(n)
-		if now, _, open := l.read(); open && now == n { // it was not overwritten meanwhile
+		if now, _, open := l.read(); open && now == n { // it was not overwritten during the copy
 			op.Return, op.Outcome = Forever, Unknown
 			emit(&op)
 		}
 	}
 }
 
-// take empties the lanes and builds the heap of pending operations. If a writer has no open call, its next return
-// comes after this reading of the clock, less the slack. If it has one, it returns after that call.
+// take empties the lanes and builds the heap of pending operations. It returns the earliest time at which a further
+// operation can return. That time is the earliest of the present less the slack, the open calls, and the times up to
+// which the feeds are complete.
 func (m *Merge) take() time.Duration {
 	final := m.clock.Now() - m.Slack
 	m.heap = m.heap[:0]

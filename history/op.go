@@ -58,8 +58,8 @@ var kinds = [...]string{"?", "skip", "acquire", "extend", "release", "load", "st
 	"crash", "found", "final", "sight", "gap", "role", "incident"}
 
 // Visit is the rest of a successful visit after its Acquire, as one operation. The Store was called at Call and
-// answered at Released, when the Release was called. Return answers the Release and ends the visit. The visit began
-// at Began; Until is End's. Only measurements use it; files do not contain it.
+// answered at Released, when the Release was called. Return answers the Release and ends the visit. The visit began at
+// Began. Until means the same as in an End. Only measurements use a Visit; files do not contain it.
 const Visit Kind = 255
 
 // PartsOfVisit are the kinds of operation that a Visit combines.

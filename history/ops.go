@@ -30,7 +30,7 @@ func reserve(space *Space, ops []Op, size, read int64) []Op {
 	return Reserve(space, ops, int(max(0, more)))
 }
 
-// byReturn orders operations by return, then by call: one worker may have made both.
+// byReturn orders operations by return, then by call: one worker may have made two operations with the same return.
 func byReturn(a, b Op) int {
 	return cmp.Or(cmp.Compare(a.Return, b.Return), cmp.Compare(a.Call, b.Call))
 }

@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// Scan reads a native file and calls each for its operations in file order. It keeps none, so a long history takes no
-// more memory than a short one. An operation is valid during the call only. The returned history has everything but
-// the operations. Unlike Open, Scan does not validate.
+// Scan reads a native file and passes its operations to the function each, in file order. It keeps no operation, so a
+// long history takes no more memory than a short one. An operation is valid only until the function returns. The
+// returned history has everything but the operations. Unlike Open, Scan does not validate.
 func Scan(r io.Reader, each func(*Op)) (*History, error) {
 	br, size := buffered(r)
 	s := &reader{r: br, size: size, each: each}

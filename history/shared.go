@@ -22,8 +22,8 @@ func LaneSize(slots int) int {
 // NewLaneIn makes a lane in memory that another process may have mapped too: LaneSize(slots) bytes, aligned to 8 and
 // zeroed before the first lane is made there. One process writes; another makes a lane with the same arguments for a
 // Merge. Both run the same program. Published operations and the open call survive the writer's process. The writer
-// wakes nobody when the ring fills up, so the reader must drain it often enough. The memory must stay mapped while a
-// lane uses it.
+// does not wake the reader when the ring fills up, so the reader must drain it often enough. The memory must stay
+// mapped while a lane uses it.
 func NewLaneIn(mem []byte, clock *Clock, n int, worker int32, slots int) *Lane {
 	if len(mem) < LaneSize(slots) {
 		panic("history: too little memory for a lane")

@@ -19,8 +19,8 @@ type Space struct {
 	maps [][]byte
 }
 
-// defaultLarge is the smallest size that is worth a file. Beside such arrays besideLarge is enough, because there are
-// many.
+// defaultLarge is the smallest size of an array in a file. If a history has such arrays, the arrays beside them go to
+// files from the size besideLarge on, because there are many.
 const defaultLarge, besideLarge = 32 << 20, 1 << 20
 
 // Beside is a Space for data derived from the arrays in s.

@@ -125,8 +125,8 @@ func (v *validation) header() {
 	}
 }
 
-// operations checks each operation by itself and against the one before in its lane. Operations are in the order of
-// their returns, so a lane is free of overlaps if each call begins after the return before it.
+// operations checks each operation alone, and against the operation before it in its lane. Operations are in the order
+// of their returns, so a lane is free of overlaps if each call begins after the return before it.
 func (v *validation) operations() {
 	v.index()
 	var prev time.Duration
@@ -281,7 +281,7 @@ func (v *validation) upgraded(i int, op *Op) {
 	}
 }
 
-// plain reports whether an operation by itself is valid.
+// plain reports whether an operation is valid, without regard to other operations.
 func plain(op *Op, h *Header) bool {
 	return op.Kind >= Skip && int(op.Kind) < len(kinds) && int(op.Outcome) < len(outcomes) &&
 		int(op.Reason) < len(reasons) && int(op.Woken) < len(wakes) &&
@@ -298,7 +298,7 @@ func shareable(op *Op, h *Header) bool {
 	return op.Kind == Acquire && (h.Claims.Permits == 0 || int(op.Permits) <= h.Claims.Permits)
 }
 
-// explain adds the reasons why an operation is not plain.
+// explain adds the reasons why the function plain rejects an operation.
 func (v *validation) explain(i int, op *Op) {
 	h := &v.h.Header
 	for _, p := range []struct {

@@ -103,7 +103,7 @@ func (s *searcher) anew(c state, n int32, by time.Duration) {
 	s.yield(c)
 }
 
-// own applies a call whose hold has the lock. A window may have made its lease longer.
+// own applies a call whose hold has the lock. A window may have made the hold's lease longer.
 func (s *searcher) own(c state, n int32, i int, by time.Duration) {
 	o, l := &s.p.Calls[n], c.held[i]
 	if w, place := s.stretched(&l, c.cur); w != nil && !o.Endless {

@@ -60,8 +60,9 @@ var Deviations = [...]Deviation{
 		"set the key and look whether it was free in one step", 60},
 }
 
-// Further priors: an acquire without an answer that only a deviation shows to be granted, or not; a foreign release
-// without an answer. A loss by a planned fault ranks between usual and rare deviations.
+// Further priors. The prior unproven is for an acquire without an answer, if only a deviation shows that it was granted
+// or was not. The prior unheard is for a foreign release without an answer. The prior planned is for a loss by a
+// planned fault, which ranks between usual and rare deviations.
 const unproven, unheard, planned = 12 * onePrior, 3 * onePrior, 8 * onePrior
 
 type deviation uint8

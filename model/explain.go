@@ -22,7 +22,7 @@ type facts struct {
 	answered     int32         // the event of its grant's answer; -1 = none
 	first, last  int32         // events of its calls
 	proof        int32         // the start of the last call that shows that it was granted; -1 = none
-	kept         int32         // the same, of a call that shows that it has had the lock since
+	kept         int32         // the start of the last call that shows that it kept the lock until then; -1 = none
 	released     bool          // an answer shows that it is over
 	idle         bool          // nothing shows that its acquire was granted: only a deviation needs it
 	until        time.Duration // its latest possible end, after its last answer
@@ -34,7 +34,7 @@ type facts struct {
 }
 
 // explainer looks for the story of a page. It cuts the page at moments whose state is the same in each story. It walks
-// through each part with one state, and searches the part if that fails.
+// through each part with one state, and searches the part if the walk fails.
 type explainer struct {
 	p      *Page
 	b      Bounds
@@ -176,8 +176,8 @@ func (h *facts) knows(c *Call, p *Page) {
 const longPart = 100
 
 // cut finds the moments at which every story without a deviation has the same state: no hold has calls before and
-// after. Two exceptions are allowed: a granted hold later shown to have kept the lock, and grants under way that
-// succeed later.
+// after. Two exceptions are allowed. A granted hold may have calls on both sides if a later call shows that it kept the
+// lock. Grants may be under way if they succeed later.
 func (e *explainer) cut() {
 	alive, waiting, until := 0, 0, time.Duration(0)
 	for i, v := range e.events {

@@ -24,8 +24,8 @@ func (e *explainer) finish() {
 	e.story.Steps = e.steps
 }
 
-// settle finds the earliest instants of the steps after a position that keep the bounds of all leases. If an answer
-// shows a lease alive late, the lease began late.
+// settle gives the steps after a position their earliest instants that keep the bounds of all leases. If an answer
+// shows that a lease was still alive late, the lease began late.
 func (e *explainer) settle(from int) {
 	least := make([]time.Duration, len(e.steps)-from)
 	for again := true; again; {
@@ -35,7 +35,7 @@ func (e *explainer) settle(from int) {
 
 // pass goes through the steps once. It returns true if a lease must have begun later than assumed.
 func (e *explainer) pass(from int, least []time.Duration) (again bool) {
-	// By hold: the step that began its lease, whether it may last too long, its last instant.
+	// By hold: the step that began its lease; whether the lease may last too long; the hold's last instant.
 	begun, loose := map[int32]int{}, map[int32]bool{}
 	last := map[int32]time.Duration{}
 	now := -history.Forever
@@ -117,7 +117,7 @@ func (e *explainer) least(step int) time.Duration {
 	return least
 }
 
-// most is the longest life of that lease.
+// most is the longest life of the lease that began with a step.
 func (e *explainer) most(step int) time.Duration {
 	if e.steps[step].Event == Restored {
 		return e.p.Most(e.steps[step].TTL)

@@ -1,6 +1,7 @@
-// Package model has one lock of one page as its servers see it: who holds it, and between which times each lease began.
-// Explain finds the cheapest story of a page: the instant of each call, events without a call, and the deviations that
-// it needs. It knows exclusive locks only, and judges neither what clients believe nor the stores.
+// Package model describes one lock of one page as its servers see it: who holds it, and between which times each lease
+// began. Explain finds the cheapest story of a page: the instant of each call, events without a call, and the
+// deviations that the story needs. It knows exclusive locks only, and judges neither what clients believe nor the
+// stores.
 package model
 
 import (

@@ -6,15 +6,16 @@ import (
 	"slices"
 )
 
-// searcher looks for all possible states of a part of a page, event by event. A call has its effect just in time, when
-// an answer needs it, after others that are open (Lowe, "Testing for linearizability", 2016).
+// searcher looks for all possible states of a part of a page, event by event. A call has its effect as late as
+// possible: when an answer needs the effect, perhaps after other open calls have had theirs (Lowe, "Testing for
+// linearizability", 2016).
 type searcher struct {
 	*explainer
 	open    []int32 // by slot: a call under way or without an answer; -1 = none
 	slots   []int32 // by call: its slot
 	wins    []int32 // indices in explainer.wins of the windows that were open during the part
 	now     int32   // index of the current event
-	bound   Cost    // stories must cost less
+	bound   Cost    // a story must cost less than this
 	slack   Cost    // and less than the cheapest state plus this
 	deviate bool    // deviations are allowed
 	looked  int     // states looked at in this part
@@ -83,7 +84,7 @@ func (e *explainer) seek(from int32, n int, start single) (single, int) {
 // answer, and perAnswer states are looked at for each. The result may not be the cheapest story.
 const width, perAnswer = 32, 2000
 
-// narrow is that search.
+// narrow searches a part in this way.
 func (s *searcher) narrow(start single, from, to int32, first []int32) (best state, ok bool) {
 	s.begin(start, from, to, first)
 	s.bound, s.slack, s.deviate, s.width = 1<<63, oneDeviation, true, width
@@ -94,12 +95,13 @@ func (s *searcher) narrow(start single, from, to int32, first []int32) (best sta
 	return slices.MinFunc(list, func(a, b state) int { return cmp.Compare(a.cost, b.cost) }), true
 }
 
-// longest is the largest number of events of a part that is prolonged because two end states are equally likely.
+// longest limits the number of events in a part. If two end states of a part are equally likely, the search extends the
+// part, but not beyond this limit.
 const longest = 1000
 
-// best is the cheapest state at a cut. It returns false if an equally likely state, in which the known owner has lost
-// the lock, exists: later calls decide. A second holder, left by a deviation, makes no more calls, so its lease must be
-// able to end.
+// best is the cheapest state at a cut. It returns false if an equally likely state exists in which the known owner has
+// lost the lock, or has wider bounds for its lease: later calls decide. A second holder, left by a deviation, makes no
+// more calls, so its lease must be able to end.
 func (s *searcher) best(list []state, owner int32, from int32, last bool) (best state, ok bool) {
 	least := slices.MinFunc(list, func(a, b state) int { return cmp.Compare(a.cost, b.cost) })
 	if last {
@@ -215,7 +217,7 @@ func (s *searcher) begin(start single, from, to int32, first []int32) {
 	})
 }
 
-// opens gives a call the first free slot.
+// opens gives a call the first free slot. It returns false if all slots are taken.
 func (s *searcher) opens(n int32) bool {
 	slot := slices.Index(s.open, -1)
 	if slot < 0 {
@@ -355,8 +357,8 @@ func (s *searcher) yield(c state) {
 	s.tried.compared %= comparisons
 }
 
-// comparisons of states count as one look. With many unanswered calls, no state covers another, and the comparisons
-// take most of the time.
+// comparisons is the number of comparisons of states that counts as one state looked at. With many unanswered calls, no
+// state covers another, and the comparisons take most of the time.
 const comparisons = 10_000
 
 // shown marks the open Lost and Seen calls that the current state satisfies.

@@ -13,8 +13,8 @@ type lease struct {
 	late        bool // it lasts longer than T2
 }
 
-// single is the state of the lock while only one is possible: all answered calls have happened. It is reached at cur at
-// the earliest.
+// single is the state of the lock while only one is possible: all answered calls have happened. The field cur is the
+// earliest time of this state.
 type single struct {
 	owner int32 // -1 = free
 	lease lease
@@ -49,7 +49,7 @@ func (r *Rules) alive(l lease, at, by time.Duration) lease {
 }
 
 // walk goes through a part of the page with one state. Each call has its effect as soon as its answer needs it; windows
-// are not used. It returns false if that finds no state: a search may still find one.
+// are not used. It returns false if some call cannot have its effect in this way: a search may still find a state.
 func (e *explainer) walk(from, to int32) bool {
 	for i := from; i < to; i++ {
 		v := e.events[i]
@@ -79,7 +79,7 @@ func (h *facts) opens(c *Call, n int32) {
 	}
 }
 
-// returned lets a call have its effect before its answer.
+// returned lets a call have its effect before its answer. It returns false if that is impossible.
 func (e *explainer) returned(n int32, c *Call) bool {
 	mine := e.one.owner == c.Hold
 	switch c.Kind {
@@ -99,13 +99,13 @@ func (e *explainer) returned(n int32, c *Call) bool {
 	}
 }
 
-// enter lets the acquire of the call's hold have its effect now, if possible.
+// enter lets the acquire of the call's hold have its effect now. It returns false if that is impossible.
 func (e *explainer) enter(c *Call) bool {
 	n := e.holds[c.Hold].grant
 	return n >= 0 && !e.done[n] && e.take(n, &e.p.Calls[n], c.To)
 }
 
-// take grants the lock before a given time.
+// take grants the lock before a given time. It returns false if the lock cannot be free in time.
 func (e *explainer) take(n int32, c *Call, by time.Duration) bool {
 	if e.one.owner >= 0 && !e.free(by) {
 		return false
@@ -120,7 +120,8 @@ func (e *explainer) take(n int32, c *Call, by time.Duration) bool {
 	return true
 }
 
-// use lets a call of the owner have its effect.
+// use lets a call of the owner have its effect. It returns false if the lease ends too early, or the answer comes too
+// early.
 func (e *explainer) use(n int32, c *Call) bool {
 	o, at := &e.one, max(e.one.cur, c.From)
 	over := e.p.over(&o.lease)
@@ -140,7 +141,8 @@ func (e *explainer) use(n int32, c *Call) bool {
 	return true
 }
 
-// longer lets an unanswered extension have its effect.
+// longer lets an unanswered extension of the call's hold have its effect. It returns false if no such extension can
+// have had its effect.
 func (e *explainer) longer(c *Call) bool {
 	h := &e.holds[c.Hold]
 	n := h.maybeLonger
@@ -158,7 +160,8 @@ func (e *explainer) longer(c *Call) bool {
 	return true
 }
 
-// free ends the owner's hold before a given time, as early as possible.
+// free ends the owner's hold before a given time, as early as possible. It returns false if the hold cannot end in
+// time.
 func (e *explainer) free(by time.Duration) bool {
 	o, h := &e.one, &e.holds[e.one.owner]
 	if n := h.freeing; n >= 0 && !e.done[n] {

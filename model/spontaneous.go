@@ -130,8 +130,8 @@ func (s *searcher) expected(c *state, hold int32) bool {
 	})
 }
 
-// restore yields the states in which a hold that was over comes back in a window, if coming answers need it. It
-// replaces another server's copy.
+// restore yields the states in which a hold that was over comes back in a window, if coming answers need it. The
+// restored hold replaces the copy of it that another server may have had.
 func (s *searcher) restore(c state, n int32, by time.Duration) {
 	w := &s.explainer.wins.list[n]
 	at := max(c.cur, w.From)

@@ -33,15 +33,16 @@ type gone struct {
 	over   time.Duration // the latest end of its lease
 }
 
-// has finds the call's hold among those that a server other than the forgetful one may have; -1 = none.
+// has returns the index in elsewhere of the hold of a call; -1 if no server can still have it. A sighting is explained
+// only by another server than the one that forgot the hold.
 func (c *state) has(o *Call) int {
 	return slices.IndexFunc(c.elsewhere, func(g gone) bool {
 		return g.hold == o.Hold && c.cur <= g.over && (o.Kind != Seen || g.server != o.Server)
 	})
 }
 
-// forgets is the state after a server has forgotten a hold. If there are other servers, one may still have it; that is
-// kept only if coming answers need it.
+// forgets is the state after a server has forgotten a hold. If there are other servers, one of them may still have the
+// hold. The state remembers this only if coming answers need it.
 func (c state) forgets(i int, w *Window, by time.Duration, expected bool, r *Rules) state {
 	l := c.held[i]
 	if c = c.without(i); r.Single || !expected {
@@ -158,7 +159,7 @@ type key struct {
 	held [mostHeld]int32
 }
 
-// free are the slots of calls that may differ between two states that are compared.
+// free has the slots of calls in which two states may differ and can still be compared.
 type free struct {
 	may   set // unanswered calls: they need no effect
 	shows set // calls that change nothing
@@ -187,7 +188,7 @@ type front struct {
 
 func newFront(f *free) *front { return &front{free: f, places: map[key][]int32{}} }
 
-// add keeps a state unless a kept one covers it.
+// add keeps a state unless a kept one covers it. It reports whether the state was kept.
 func (f *front) add(c state) bool {
 	k := f.free.key(&c)
 	for _, n := range f.places[k] {

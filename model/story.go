@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// Cost orders stories by four counts, the first counting most: deviations, accidents outside the plan, priors, losses
-// by planned faults. A prior says how unusual a deviation or a planned loss is.
+// Cost orders stories by four counts, of which the first matters most: deviations, accidents outside the plan, priors,
+// losses by planned faults. A prior says how unusual a deviation or a planned loss is.
 type Cost uint64
 
 const (
