@@ -10,7 +10,8 @@ import (
 	"hammerlock/history"
 )
 
-// Inject injects a fault now, beside the plan, and heals it after the duration healed; 0 = at the end.
+// Inject injects a fault now, beside the plan. It heals the fault after the time healed or, if that is 0, at the end of
+// the run.
 func (b *Breaker) Inject(ctx, ending context.Context, step faults.Step, healed time.Duration) error {
 	step.From = b.r.Clock().Now()
 	if healed > 0 {

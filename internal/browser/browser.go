@@ -51,7 +51,7 @@ func Run(ctx context.Context, owned func(Owner)) error {
 }
 
 type program struct {
-	ctx    context.Context // as a test has one
+	ctx    context.Context // returned by Context
 	undo   []func()
 	failed error
 }

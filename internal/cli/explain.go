@@ -120,7 +120,7 @@ func aboutLock(s locks.Spec) (name, doc string) {
 	return s.Name, doc
 }
 
-// named passes the description of a name to add, if the catalogue has that name.
+// named calls add with a name's kind and description, if the catalogue has the name.
 func named[T any](all []T, name string, of func(T) (name, doc string), kind string, add func(kind, doc string)) {
 	for _, t := range all {
 		if is, doc := of(t); is == name {

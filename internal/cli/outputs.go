@@ -114,7 +114,7 @@ var planOutputs = []output{
 	metricsOutput, lingerOutput, otlpOutput, jsonOutput, quietOutput, dashboardOutput,
 }
 
-// has declares the flags of outputs.
+// has gives the command some outputs, and declares the flags of those that have one.
 func (o *options) has(all ...output) {
 	for _, x := range all {
 		f := flag(session, x.name, x.what)
@@ -131,7 +131,7 @@ func (o *options) has(all ...output) {
 	}
 }
 
-// writable reports outputs without a flag whose file cannot be written. So that is known before anything starts.
+// writable reports outputs without a flag whose file cannot be written, before anything starts.
 func (o *options) writable(e Env, dir string) {
 	for _, x := range slices.Concat(always, o.runFiles) {
 		if x.at == nil || x.at(e, dir) == "" {

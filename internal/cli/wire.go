@@ -120,7 +120,7 @@ func (o *options) tapped(x Exit) Exit {
 	return x
 }
 
-// endless tells whether a command runs until a user ends it. An interrupt is then no early end.
+// endless tells whether a command runs until a user ends it. An interrupt then does not count as an early end.
 func (o *options) endless() bool { return o.plan.Program != nil && o.plan.Program.Command == "" }
 
 func (o *options) wireFlags() {
