@@ -55,7 +55,7 @@ func latency(c canvas, s *measure.Snapshot) {
 	c.put(c.put(0, y, plain, random)+2, y, t, longest)
 }
 
-// dashes explains why some percentile is "-"; empty if none is.
+// dashes explains why a percentile is shown as "-"; empty if no percentile is.
 func dashes(s *measure.Snapshot, narrow bool) string {
 	var most int64
 	none, few := true, false

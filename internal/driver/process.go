@@ -16,8 +16,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// patience is how long the program may take to reply to a ping, and to read a line, at least. A call waits for its
-// reply until it is cancelled, and for offPatience after that.
+// patience is the shortest time after which the program is given up because it does not reply to a ping, or does not
+// read a line. A call waits for its reply until it is cancelled, and for offPatience after that.
 const (
 	patience      = 5 * time.Second
 	offPatience   = 4 * time.Second
@@ -258,7 +258,7 @@ func (p *Process) ask(ctx context.Context, m request) (message, *call, error) {
 	}
 	a, err := p.await(ctx, c)
 	if err != nil && ctx.Err() != nil {
-		// it may be too late, and the program may ignore it
+		// the request may come too late, and the program may ignore it
 		_ = p.send(request{Op: opCancel, Of: c.id}, newCall(opCancel, true))
 		off, cancel := context.WithTimeout(context.WithoutCancel(ctx), offPatience)
 		defer cancel()
@@ -295,7 +295,7 @@ func (p *Process) leave(c *call, err error) error {
 	return err
 }
 
-// giveBack releases a hold whose caller has gone. The caller has the mutex.
+// giveBack releases a hold whose caller has gone. The caller must hold the mutex.
 func (p *Process) giveBack(hold uint64) {
 	go func() { _ = p.send(request{Op: opRelease, Hold: hold}, newCall(opRelease, true)) }() // as a finally block would
 }

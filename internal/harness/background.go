@@ -26,8 +26,8 @@ func (x *Run) attend() {
 		Closely: len(x.combo.Steps) > 0 && x.combo.Scenario.Name == ""})
 }
 
-// watchGap is the shortest recorded pause while a program is watched for weeks. There would be many shorter ones, and
-// a judge allows a busy machine as much anyway.
+// watchGap is the shortest recorded pause while a program is watched for weeks. Shorter pauses would be too many, and a
+// judge allows a busy machine delays of this length in any case.
 const watchGap = time.Second
 
 // gap returns the shortest pause of this process that is recorded.

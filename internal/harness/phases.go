@@ -238,7 +238,8 @@ func (p *Plan) measuredPhases(measured []results.Run) (all []results.Phase) {
 	return all
 }
 
-// steerable tells whether the rate may be changed during the run. It may not if the plan sets it for each moment.
+// steerable tells whether the rate may be changed during the run. It may not be changed if the plan sets it for each
+// moment.
 func (p *Plan) steerable() bool { return len(p.Workload.Stretches)+len(p.Workload.Trace) == 0 }
 
 // load describes the load of a stretch.

@@ -53,9 +53,10 @@ func (p *Plan) repeat(longer int) {
 // longest is the largest factor by which the times of a scenario can grow.
 const longest = 8
 
-// again turns the combination into a repetition that is longer by the factor by. If all is true, all times grow,
-// including leases; otherwise only the duration does. If requests are counted, only the duration grows, because longer
-// leases do not change how often a lock sends requests. The argument why tells what was wrong with the last run.
+// again turns the combination into a repetition. The argument by is the factor by which the repetition is longer. If
+// all is true, all times grow, including leases; otherwise only the duration does. If requests are counted, only the
+// duration grows, because longer leases do not change how often a lock sends requests. The argument why tells what was
+// wrong with the last run.
 func (c *Combination) again(by int, all bool, why string) {
 	if c.Plan.Service != nil {
 		why += "; the next attempt found the service's store as this one left it"

@@ -8,8 +8,8 @@ import (
 	"hammerlock/results"
 )
 
-// limit is a symptom of an overloaded load generator. From two values on, the generator counts as suspect and as
-// saturated.
+// limit is a symptom of an overloaded load generator. From the value suspect on, the generator is suspect. From the
+// value saturated on, it is saturated.
 type limit struct {
 	value, suspect, saturated float64
 	text                      string

@@ -26,8 +26,8 @@ func newWaits(from, to time.Duration) *waits {
 	return &waits{from: from, to: to, granted: newFine(), censored: newFine(), entered: newFine()}
 }
 
-// record adds a wait from first to last, unless it lies outside the window; then in is false. It returns the observed
-// length.
+// record adds a wait from first to last. It returns the observed length, and true. If the wait lies outside the window,
+// it adds nothing and returns false.
 func (w *waits) record(first, last time.Duration, granted bool) (seen time.Duration, in bool) {
 	if last < w.from || first >= w.to {
 		return 0, false

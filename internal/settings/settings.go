@@ -81,7 +81,7 @@ func aliases(flag string) (names []string) {
 	return append(names, flag)
 }
 
-// Normal makes a flag known by all of its names.
+// Normal returns the current name of a flag, so that the flag is known by all of its names.
 func Normal(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(Current(name))
 }

@@ -94,8 +94,8 @@ func Of(h *history.History, v *checker.Verdict, found *explore.Found) (*Story, e
 // client is a worker's name in a story, as in traces.
 func client(worker int32) string { return fmt.Sprintf("w%02d", worker) }
 
-// calls lists the calls of the story in order, without refused acquires: all of an exploration (all), otherwise those
-// of the holds in the evidence.
+// calls lists the calls of the story in order, without refused acquires. If all is true, these are all calls of an
+// exploration; otherwise those of the holds in the evidence.
 func calls(h *history.History, v *checker.Verdict, all bool) (ops []history.Op) {
 	end := v.Proved()
 	holds := map[history.ID]bool{}

@@ -115,7 +115,8 @@ func (c *chapter) find() (locks.Spec, topologies.Spec) {
 	return lock, topology
 }
 
-// causes are the causes of which the chapter's run must fail with one, by the lock's entry; none if it must pass.
+// causes returns the causes, from the lock's entry, of which the chapter's run must fail with one; nil if the run must
+// pass.
 func (c *chapter) causes(fenced bool) []string {
 	lock, _ := c.find()
 	fault, _, _ := strings.Cut(c.Fault, "@")

@@ -98,8 +98,8 @@ func (f *flow) need(n int) error {
 	return nil
 }
 
-// line reads a line of at most the given length, and returns it without "
-// ". The result is valid until the next call.
+// line reads a line of at most the given length, and returns it without CR and LF. The result is valid until the next
+// call.
 func (f *flow) line(most int) (line []byte, err error) {
 	f.part = f.part[:0]
 	for {

@@ -94,8 +94,8 @@ type noted struct {
 	note string
 }
 
-// Join makes a history of consecutive pieces, for the locks that the function of selects. It adds the operations of
-// the history with, which the suite itself has recorded.
+// Join makes a history of consecutive pieces, for the locks for which the function of returns true. It adds the
+// operations of the argument with, which the suite itself has recorded.
 func Join(with *history.History, pieces []*Piece, of func(Lock) bool) *history.History {
 	last, numbers := &Piece{}, map[Lock]int32{}
 	for _, p := range pieces {
