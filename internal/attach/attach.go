@@ -50,7 +50,7 @@ const (
 	envSentinelPassword = "HAMMERLOCK_SENTINEL_PASSWORD"
 )
 
-// Resolve reads files and the environment. It returns all mistakes.
+// Resolve reads files and the environment. It returns the attachment, and all mistakes in the flags.
 func (f *Flags) Resolve(sentinels bool) (a *topologies.Attachment, mistakes human.Mistakes) {
 	r := resolving{Flags: f}
 	a = &topologies.Attachment{Master: f.Master, Prefix: f.Prefix, Allow: f.Allow, Tell: f.Say,

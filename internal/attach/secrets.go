@@ -54,8 +54,8 @@ func (s Secrets) env(name string) string {
 	return s.getenv(name)
 }
 
-// Take removes the passwords from URLs in arguments, so that code that reads or shows the arguments does not see
-// them.
+// Take removes the passwords from URLs in arguments, so that code that reads or shows the arguments does not see them.
+// It returns the other parts of the arguments, and the passwords.
 func Take(args []string, getenv func(string) string) ([]string, Secrets) {
 	s := Secrets{found: map[string]string{}, told: map[mention][]string{}, getenv: getenv}
 	clean := make([]string, len(args))

@@ -110,7 +110,7 @@ func (b *Breaker) Start(ctx, ending context.Context) {
 	}
 }
 
-// Wait returns when all faults are healed. Its error says which could not be.
+// Wait returns when all faults are healed. It returns the errors of faults that could not be injected or healed.
 func (b *Breaker) Wait() error {
 	b.mu.Lock()
 	b.closed = true
@@ -172,7 +172,7 @@ func (b *Breaker) step(ctx, ending context.Context, a act, step faults.Step) err
 			return nil
 		}
 		if late := b.r.Clock().Now() - step.From; late > 0 && step.To > 0 {
-			step.To += late // the fault before took longer
+			step.To += late // the previous fault took longer than planned
 		}
 	}
 	for n := 1; ; n++ {

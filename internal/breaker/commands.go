@@ -23,7 +23,7 @@ func (b *Breaker) atCommands(ctx, ending context.Context, a act, step faults.Ste
 	if step.Fault.Message != nil {
 		message = step.Fault.Message(step.Arg)
 	}
-	var lane sync.Mutex // it has one writer at a time
+	var lane sync.Mutex // guards the fault's lane, which may have only one writer at a time
 	b.d.Program.At(step.Point, message.Refuse != "", func(lock string) (*wire.Action, bool) {
 		if !step.Hit(int(met.Add(1))) || !b.joins(ending) {
 			return nil, false
@@ -33,7 +33,7 @@ func (b *Breaker) atCommands(ctx, ending context.Context, a act, step faults.Ste
 			return &wire.Action{Refuse: message.Refuse, Delay: message.Delay, Cut: message.Cut,
 				Drop: message.Drop}, true
 		}
-		if !busy.CompareAndSwap(0, 1) { // it is in force already
+		if !busy.CompareAndSwap(0, 1) { // the fault is in force already
 			b.steps.Done()
 			return nil, true
 		}

@@ -15,8 +15,8 @@ import (
 // worker gets a new number.
 //
 // The suite does not see whether and when the library renews a lease. So it records an extension with an unknown
-// outcome for each hold, from the grant to the reply to its release. That promises nothing to the holder, but the
-// servers may keep the lock for another lease.
+// outcome for each hold, from the grant to the reply to its release. This record promises nothing to the holder, but
+// the servers may keep the lock for another lease.
 func (p *Process) Worker(renewals *history.Lane) locks.Lock {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -52,7 +52,7 @@ type Process struct {
 	noise    int64
 	sample   string            // first line that is no message
 	failures map[string]int64  // text of an error -> how often it was returned
-	broke    history.Breakdown // how it ended by itself, if it did
+	broke    history.Breakdown // how the program ended on its own; zero = it did not
 	brokeAt  time.Time
 	lines    []byte // requests that were not written yet
 	writing  bool   // a goroutine is writing, and will write them
@@ -86,7 +86,8 @@ func (p *Process) PID() int {
 	return p.child.PID()
 }
 
-// Err says why the program cannot be used any more, with the last line of its standard error; nil while it can.
+// Err says why the program cannot be used any more, with the last line of its standard error; nil if the program can be
+// used.
 func (p *Process) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,7 +196,7 @@ func (p *Process) event(m *message) error {
 		return fmt.Errorf("it reports hold %d as lost, which no acquire had: a hold is named by the id of its acquire",
 			m.Hold)
 	}
-	if h, ok := p.holds[m.Hold]; ok && !h.told { // the lock may have been released meanwhile
+	if h, ok := p.holds[m.Hold]; ok && !h.told { // the lock may have been released before
 		h.told = true
 		close(h.lost)
 	}

@@ -49,7 +49,8 @@ func (g *gate) Catch(ctx context.Context, p workload.Point, key int32) (*workloa
 	return nil, fmt.Errorf("%w %s: %w", workload.ErrNobody, p, context.Cause(asking))
 }
 
-// catch asks an agent repeatedly until it has stopped a worker, or until ctx ends; then it returns nil.
+// catch asks an agent repeatedly until the agent has stopped a worker. It returns nil if ctx ends before that, or if
+// the agent does not answer.
 func (a *agent) catch(ctx context.Context, o order) *workload.Caught {
 	for ctx.Err() == nil {
 		got, err := a.order(o, orderTimeout)

@@ -79,7 +79,7 @@ func (c *Combination) stretch(by int) {
 }
 
 // idle returns how long the lock may be free, without an explanation, while workers wait. It grows with the other
-// times, because the pause of a stalled holder does. A mutex, for example, may stay in a process for that long.
+// times, because the pause of a stalled holder grows, too. A mutex, for example, may stay in a process for that long.
 func (c *Combination) idle() time.Duration { return time.Duration(c.Stretched) * time.Second }
 
 // short returns the factor by which a scenario must be longer so that the lock's program can keep its leases; 1 = it

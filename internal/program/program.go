@@ -97,7 +97,7 @@ type Source struct {
 	end      func() // ends the ticking
 }
 
-// New makes a Source. Its topology must be started with Through.
+// New makes a Source. The topology must be started with the Source's method Through in its options.
 func New(s Spec) *Source {
 	return &Source{spec: s, granted: make(chan string), proxies: map[*topologies.Node]*wire.Proxy{},
 		finished: make(chan struct{}), end: func() {}}

@@ -78,7 +78,7 @@ func (s *Source) Lease() time.Duration {
 	return sums.Lease
 }
 
-// Fill writes what was read into the record of a run whose history is written.
+// Fill adds the facts that were read to the record of a run. The history of the run must have been written before.
 func (s *Source) Fill(r *results.Run) {
 	sums, _ := s.reader.Sums()
 	numbers := s.Locks()

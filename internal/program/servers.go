@@ -81,7 +81,7 @@ func (s *Source) Through(ctx context.Context, n *topologies.Node, client net.Con
 	s.mu.Lock()
 	p := s.proxies[n]
 	s.mu.Unlock()
-	if p == nil { // it is not open yet
+	if p == nil { // the proxy is not open yet
 		_ = client.Close()
 		return
 	}

@@ -216,7 +216,7 @@ func (t *Tour) chapter(carryOut func(harness.Plan) (*results.Run, error), number
 }
 
 // met compares a run with the expected causes, and says what differs. With a fenced counter, a late holder must be
-// refused, and nothing lost.
+// refused, and no page view may be lost.
 func met(causes []string, run *results.Run, fenced bool) (met checker.Status, why string) {
 	status, summary := run.Safety()
 	met, _ = results.Met(causes, status, run.Verdicts)

@@ -153,8 +153,8 @@ func (r *Reader) holding(u *use) *hold {
 	return list[n-1].hold
 }
 
-// match assigns a request to each effect: of the requests that wrote the same value, and were called before, the first
-// that was answered. It returns false if an effect has no request, or if a write has no effect.
+// match assigns a request to each effect. It takes the request that was answered first, among those that wrote the same
+// value and were called before the effect. It returns false if an effect has no request, or if a write has no effect.
 func (s *sheet) match() bool {
 	var writes []*use
 	for i := range s.uses {
