@@ -88,7 +88,7 @@ func (o *options) resolveAttached() {
 	}
 }
 
-// attached gives the flags of an existing deployment its passwords, and a function that prints each line once.
+// attached adds the passwords to the flags of an existing deployment, and a function that prints each line once.
 func (e Env) attached(o *options) {
 	said := map[string]bool{}
 	o.plan.Attach.Secrets = e.secrets

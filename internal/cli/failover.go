@@ -248,7 +248,7 @@ func (f *failovers) slower(s *side, p *harness.Plan) {
 	}
 }
 
-// steps repeats the fault of each row. It gives a row up after several runs in a row could not be carried out.
+// steps repeats the fault of each row. It gives up a row after inARow consecutive runs that could not be carried out.
 func (f *failovers) steps(yield func(*step) bool) {
 	for _, c := range f.cells {
 		p := c.plan

@@ -64,7 +64,7 @@ var (
 			"without a host: on loopback only, as in :8080, or :0 for any free port"}
 )
 
-// always lists the outputs of every command.
+// always has the outputs that every command has.
 var always = []output{
 	{name: "document", what: "what --json prints, beside the runs", end: func(_ Env, r *result) error {
 		if r.file == "" {

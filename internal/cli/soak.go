@@ -29,8 +29,8 @@ const (
 	soakKeeps  = 2 << 30 // bytes of histories of rounds that did not pass
 )
 
-// soaking tests locks for hours, in rounds. Between rounds no worker runs. So each round is judged as a whole, and
-// then deleted.
+// soaking is a test of locks that takes hours, in rounds. Between rounds no worker runs. So each round is judged as a
+// whole, and then deleted.
 type soaking struct {
 	*series
 	length  time.Duration

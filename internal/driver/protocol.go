@@ -228,7 +228,7 @@ func Claims() (all [][2]string) {
 			"for certain. Without it `busy` means that the call had no effect"})
 }
 
-// names matches valid names of drivers, which become part of file names.
+// names is the pattern of valid names of drivers. A driver's name becomes a part of file names.
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
 
 // spec returns the lock as the greeting describes it. The error lists everything that is wrong with it.

@@ -101,7 +101,7 @@ func (r *relay) carry(ctx context.Context, near *net.TCPConn) {
 	back.Wait()
 }
 
-// keep notes connections so that they can be closed; false if the relay is closed already.
+// keep adds connections to those that Close will break. It returns false if the relay is closed already.
 func (r *relay) keep(conns ...net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

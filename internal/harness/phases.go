@@ -267,7 +267,7 @@ func load(s *workload.Stretch, open bool) string {
 // lookEvery is the time between two calls of Job.Hopeless.
 const lookEvery = time.Second
 
-// gated extends tell: it ends a run for which Job.Hopeless returns a reason.
+// gated returns a function that calls tell, and ends the run when Job.Hopeless returns a reason.
 func (x *Run) gated(tell func(now, final time.Duration)) func(now, final time.Duration) {
 	if x.job.Hopeless == nil {
 		return tell

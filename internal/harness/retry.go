@@ -92,9 +92,9 @@ func (c *Combination) short() int {
 	return int((p.Least + ttl - 1) / ttl)
 }
 
-// howMuchLonger returns the factor by which a repetition must be longer. It tells how much too slow the machine, a
-// server or the lock's program was, compared with the limit that follows from the lease. It is 1 if none was too slow,
-// and 0 if no repetition is needed.
+// howMuchLonger returns the factor by which a repetition must be longer. The factor is how much too slow the machine, a
+// server or the lock's program was, compared with the limit that follows from the lease. It is 1 if none of them was
+// too slow, and 0 if no repetition is needed.
 //
 // A run without a scenario is only repeated after an unplanned event. The end of a service's program is no such event,
 // because that program is under test.

@@ -50,7 +50,7 @@ type Meter struct {
 	idleWaited time.Duration // total time that locks were free while a worker waited, summed over pages
 }
 
-// stores counts the writes of the counter in the whole run, including the warm-up.
+// stores has the numbers of the counter's writes in the whole run, including the warm-up.
 type stores struct {
 	Acknowledged int64
 	Unknown      int64

@@ -156,8 +156,8 @@ func stepsOf(op *history.Op, ops []history.Op, messages []explore.Message) ([]St
 	return steps, nil
 }
 
-// fates maps what happened to a message to a test's faults. A lost message breaks its connection, so that its client
-// need not wait for a timeout.
+// fates has the fault of a test for each thing that may happen to a message. A lost message breaks its connection, so
+// that its client need not wait for a timeout.
 var fates = map[string]string{explore.Lost: "cut", explore.Cut: "cut", explore.Refused: "error"}
 
 // between reports whether another client begins a call between two times.

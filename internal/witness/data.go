@@ -39,7 +39,7 @@ type span struct {
 	from, to time.Duration
 }
 
-// use records a command on a data key.
+// use adds a command on a data key to the sheet of that key.
 func (r *Reader) use(q *wire.Request) {
 	if len(q.Args) < 2 || !matches(r.o.Data, q.Args[1]) || q.Return == history.Forever || q.Reply.Kind == wire.Error ||
 		len(r.ops) >= r.o.Most {
@@ -63,7 +63,7 @@ func (r *Reader) use(q *wire.Request) {
 	s.uses = append(s.uses, u)
 }
 
-// stored records an effect on a data key.
+// stored adds an effect on a data key to the sheet of that key.
 func (r *Reader) stored(e *wire.Effect, key string) {
 	if r.o.Most == 0 {
 		return
