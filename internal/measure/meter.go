@@ -241,8 +241,8 @@ func (m *Meter) tried(op *history.Op) {
 	}
 }
 
-// stopWaiting records the end of a wait. After the measurement fewer workers compete. A wait that ends then counts as
-// unfinished at the end of the measurement.
+// stopWaiting records the end of a wait. After the measurement fewer workers compete, so a wait that ends then counts
+// as unfinished at the end of the measurement.
 func (m *Meter) stopWaiting(worker int32, w *workerMeter, now time.Duration, granted, measured bool) {
 	w.waiting = false
 	at := &m.pages[w.key].waiting

@@ -139,7 +139,8 @@ func (c *recorder) shelve(p *witness.Piece) {
 	}
 }
 
-// rest writes the incomplete piece from time to time. If there is no room, the last version stays.
+// rest writes the incomplete piece from time to time. If the disk has no room, the version that was written before
+// stays.
 func (c *recorder) rest(now time.Duration, piece func() *witness.Piece) {
 	if c.written == 0 || now-c.written >= restEvery {
 		c.written = now

@@ -137,7 +137,7 @@ type Service struct {
 	base   []int64          // initial count, indexed by page
 }
 
-// Open asks for the initial counts of the pages. It keeps up to workers idle connections.
+// Open asks for the initial counts of the pages. It keeps at most as many idle connections as there are workers.
 func Open(ctx context.Context, s Spec, pages []workload.Page, workers int) (*Service, error) {
 	dialer := &net.Dialer{Timeout: s.Timeout}
 	c := &Service{spec: s, pages: map[string]int32{}, base: make([]int64, len(pages)), client: &http.Client{

@@ -264,7 +264,8 @@ func (r *Reader) extend(q *sighting, h *hold, op history.Op, guess bool) {
 	r.told(q, h, op, guess)
 }
 
-// free adds a release of a hold, and drops the hold unless the release was an inner one of a reentrant lock.
+// free adds a release of a hold, and drops the hold unless the release was an inner one of a reentrant lock. If guess
+// is true, only the connection shows which hold is meant.
 func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) {
 	op.Kind, op.Hold, op.Worker, op.Token = history.Release, h.id, h.worker, h.mark
 	if op.Outcome == history.OK {
@@ -282,7 +283,8 @@ func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) 
 	}
 }
 
-// told adds an operation on a hold and returns its index; -1 if it is not kept.
+// told adds an operation on a hold and returns its index; -1 if it is not kept. If guess is true, only the connection
+// shows which hold is meant.
 func (r *Reader) told(q *sighting, h *hold, op history.Op, guess bool) int {
 	op.Key = h.key
 	if h.id == 0 || op.Call < h.from {

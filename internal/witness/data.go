@@ -72,9 +72,9 @@ func (r *Reader) stored(e *wire.Effect, key string) {
 	s.effects = append(s.effects, store{at: e.At, value: understand(e.Args).token, op: -1})
 }
 
-// settleData turns the commands on data into Load and Store operations. Each belongs to the worker whose connection
-// holds the lock. If holders share connections, it belongs to the only worker that has not released the lock. Values
-// and the server's order show which store a load has read.
+// settleData turns the commands on data into Load and Store operations. Each operation belongs to the worker whose
+// connection holds the lock. If holders may share connections, it belongs to the only worker that has not released the
+// lock; they do not share them if certain is true. Values and the server's order show which store a load has read.
 func (r *Reader) settleData(certain bool) {
 	if r.unreturned = nil; !certain && r.Improper > 0 {
 		r.countUnreturned()

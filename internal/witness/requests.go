@@ -126,8 +126,8 @@ func (q *requests) index(e *entry, h reply) {
 	}
 }
 
-// answered moves a request to the queue for answered requests, or for those that will never get a reply. Fruitless
-// means that the request had no effect.
+// answered moves a request to the queue for answered requests, or for those that will never get a reply. If fruitless
+// is true, the request had no effect.
 func (q *requests) answered(e *entry, fruitless bool) {
 	q.drop(e)
 	a := &entry{sighting: e.sighting, ledger: e.ledger, order: e.Return}

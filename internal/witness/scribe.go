@@ -142,7 +142,7 @@ func (r *Reader) History(with *history.History, over bool) *history.History {
 	return r.written(r, with)
 }
 
-// end stops waiting for replies and effects, and completes all operations.
+// end stops waiting for replies and effects, and completes all operations. If over is true, the programs have ended.
 func (r *Reader) end(over bool) {
 	r.now += effectBound + answerBound + groupBound
 	for _, l := range r.ledgers {
@@ -243,7 +243,7 @@ func unknown(op *history.Op, v *hold) {
 	}
 }
 
-// finish corrects operations with the knowledge that exists only at the end.
+// finish corrects operations with the knowledge that exists only at the end. If over is true, the programs have ended.
 func (r *Reader) finish(over bool) {
 	r.Guesses += r.undecide(r.Improper > 0, r.promised())
 	r.settleData(r.promised())
