@@ -62,8 +62,8 @@ func (b *Breaker) joins(ending context.Context) bool {
 	return true
 }
 
-// messaged records a fault of one message. The fault begins now, and ends after the message's delay. It then calls the
-// steps.Done that joins requires.
+// messaged records a fault of one message. The fault begins now, and ends after the message's delay. Then messaged
+// calls steps.Done, as joins requires.
 func (b *Breaker) messaged(a act, m faults.Message, lane *sync.Mutex) {
 	mark := func(kind history.Kind) {
 		lane.Lock()

@@ -131,7 +131,7 @@ func (o *options) has(all ...output) {
 	}
 }
 
-// writable reports outputs without a flag whose file cannot be written, before anything starts.
+// writable reports, before anything starts, the outputs without a flag whose file cannot be written.
 func (o *options) writable(e Env, dir string) {
 	for _, x := range slices.Concat(always, o.runFiles) {
 		if x.at == nil || x.at(e, dir) == "" {

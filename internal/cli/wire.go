@@ -29,7 +29,7 @@ import (
 // keptTime is the length of the history that a watch keeps on disk, to save the part around a violation.
 const keptTime = 10 * time.Minute
 
-// wirePlan returns the plan of wire without flags. A user's program runs once, unless the user wants more.
+// wirePlan returns the plan of wire without flags. A user's program runs once, unless the user asks for more runs.
 func (e Env) wirePlan() harness.Plan {
 	p := e.verifyPlan()
 	p.Topologies, p.Scenarios, p.Faults, p.Duration, p.Attempts = nil, nil, []string{faults.None}, 0, 1

@@ -22,7 +22,7 @@ type gate struct {
 const catchTurn = 50 * time.Millisecond
 
 // Catch implements crew.Catcher. Every agent stops the next worker at the point. The first agent with such a worker
-// wins; the others let theirs continue.
+// wins; the other agents let their workers continue.
 func (g *gate) Catch(ctx context.Context, p workload.Point, key int32) (*workload.Caught, error) {
 	g.turn <- struct{}{}
 	g.next++

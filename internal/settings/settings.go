@@ -23,8 +23,8 @@ type Set struct {
 	Lists map[string]*yaml.Node
 	// Hide removes the secrets from a setting's value; nil = there are none.
 	Hide func(setting, text string) string
-	// Origins says where each flag's value comes from, by flag. Places has the places of items and keys in the file.
-	// Settle fills in both.
+	// Origins maps each flag to the origin of its value. Places has the places of items and keys in the file. Settle
+	// fills in both.
 	Origins map[string]string
 	Places  map[human.Mistake]string
 
