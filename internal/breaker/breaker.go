@@ -277,8 +277,8 @@ func (b *Breaker) heal(ctx context.Context, a act, heal faults.Heal) (err error)
 // ErrUnhealthy says that all faults were healed but the deployment did not become healthy.
 var ErrUnhealthy = errors.New("the deployment did not come back")
 
-// ErrNoAnswer says that a server did not answer in time while it was broken or healed; the fault in the history says
-// so.
+// ErrNoAnswer says that a server did not answer in time while a fault was injected into it or healed. The fault in the
+// history says so, too.
 var ErrNoAnswer = errors.New("a server did not answer in time")
 
 func (b *Breaker) healthy(ctx context.Context) error {

@@ -105,7 +105,7 @@ type Tab struct {
 	complaints, requests []string
 }
 
-// Open opens a tab with a screen of that size in pixels. It ends with its owner.
+// Open opens a tab with a screen of the given size in pixels. The tab ends with its owner.
 func Open(t Owner, chromium context.Context, wide, high int64) *Tab {
 	t.Helper()
 	b := &Tab{}

@@ -51,7 +51,8 @@ func readLoad(now time.Duration, clients []redis.UniversalClient) loadSample {
 	return l
 }
 
-// readAll also reads the CPU time of the suite's other processes and the servers. It takes one or two milliseconds.
+// readAll takes a sample that includes the CPU time of the suite's other processes and the servers. This takes one or
+// two milliseconds.
 func readAll(now time.Duration, clients []redis.UniversalClient) loadSample {
 	l := readLoad(now, clients)
 	l.suite = family("/proc", os.Getpid())

@@ -77,8 +77,8 @@ func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (Crew, error) {
 	return p, nil
 }
 
-// Share tells which processes of a crew run on this machine. The first of them has the number First; Count is how many
-// they are. The field Of is the number of processes in the whole crew.
+// Share tells which processes of a crew run on this machine. The first of them has the number First, and their number
+// is Count. The field Of is the number of processes in the whole crew.
 type Share struct{ First, Count, Of int }
 
 // Workers returns the range of workers in the share. The range ends before the worker with the number "to".

@@ -215,7 +215,7 @@ func (c canvas) shade(x, y, wide int, n, all float64) {
 	}
 }
 
-// mark writes a letter over one of the characters in on, and leaves other characters alone.
+// mark writes a letter over a character, if that is one of the characters in the argument on.
 func (c canvas) mark(x, y int, on string, t tone, letter string) {
 	if x < 0 || y < 0 || x >= c.w || y >= c.h {
 		return

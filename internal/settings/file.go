@@ -208,7 +208,8 @@ func (s *Set) Placed(all human.Mistakes) (placed human.Mistakes) {
 	return placed
 }
 
-// Write prints a setting and its origin. The first line begins with first, the others with others.
+// Write prints a setting and its origin. The first line begins with the argument first, the other lines begin with the
+// argument others.
 func Write(p *human.Printer, first, others, name string, v *Value, origin string) {
 	text, err := yaml.Marshal(map[string]any{name: v.plain()})
 	p.Err = errors.Join(p.Err, err)

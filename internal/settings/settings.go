@@ -1,6 +1,6 @@
-// Package settings is the table of a command's settings. Each setting is declared once. From that come its flag, its
-// environment variable, its key in a plan's file with the schema, its completion and its row of help. Wrong values
-// are collected as mistakes with their places.
+// Package settings is the table of a command's settings. Each setting is declared once. Its flag, its environment
+// variable, its key in a plan's file with the schema, its completion and its row of help come from that declaration.
+// Wrong values are collected as mistakes with their places.
 package settings
 
 import (
@@ -143,7 +143,7 @@ func ValueOf(f *pflag.Flag) *Value {
 	return v
 }
 
-// Having names the flags that the function selects, without cobra's own.
+// Having returns the names of the flags for which the function asked returns true, without cobra's own flags.
 func Having(flags *pflag.FlagSet, asked func(*pflag.Flag, *Value) bool) (names []string) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if v := ValueOf(f); v != nil && asked(f, v) {

@@ -167,7 +167,8 @@ func between(ops []history.Op, than *history.Op, from, to time.Duration) bool {
 	})
 }
 
-// hitting returns the story with its faults on a later message of their calls.
+// hitting returns a copy of the story. In the copy, faults on the first message of a call hit the message with the
+// given number instead.
 func (s *Story) hitting(message int) *Story {
 	other := *s
 	other.Steps = slices.Clone(s.Steps)

@@ -151,8 +151,8 @@ func (t *Tour) Chapters() []chapter {
 	return append(slices.Clip(Chapters), last)
 }
 
-// Tell prints all chapters and calls run for their plans. It returns the number of wrong and of undecided chapters. It
-// stops at the first error of a run.
+// Tell prints all chapters, and calls the function run with their plans. It returns the number of wrong and of
+// undecided chapters. It stops at the first error of a run.
 func (t *Tour) Tell(run func(harness.Plan) (*results.Run, error)) (wrong, undecided int, err error) {
 	for i, c := range t.Chapters() {
 		shows, err := t.chapter(run, i, &c)

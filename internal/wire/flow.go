@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// Limits. More than maxKept, maxArgs, maxValues or maxQueued is not kept; more than one of the others is an error. The
-// size of a buffer is chunkSize.
+// Limits. Data beyond maxKept, maxArgs, maxValues or maxQueued is not kept. Data beyond any other limit is an error.
+// The size of a buffer is chunkSize.
 const (
 	chunkSize = 16 << 10
 	maxKept   = 256  // bytes of a text; a longer text is replaced by its digest

@@ -188,8 +188,8 @@ var ranks = []struct {
 	{false, []reply{open, unheard}},
 }
 
-// first returns the request that most likely caused a change; nil if none can have. Within the highest rank that has a
-// candidate, it takes the earliest answered.
+// first returns the request that most likely caused a change; nil if none can have caused it. Within the highest rank
+// that has a candidate, it takes the request that was answered first.
 func (q *requests) first(d *diff, may func(*entry) bool) (best *entry) {
 	names := d.names()
 	look := func(c clue) {
