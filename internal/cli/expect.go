@@ -124,8 +124,7 @@ func (e Env) expectations(ctx context.Context, s signals, c *cobra.Command, o *o
 	return x.answer(s.stop, err)
 }
 
-// steps runs the rows one after the other, each with all of its parts. If failFast is true, no row follows a failed
-// one.
+// steps runs the rows one after the other, each with its parts. If failFast is true, no row follows a failed one.
 func (x *expecting) steps(yield func(*step) bool, failFast bool) {
 	for i := range x.rows {
 		r := &x.rows[i]

@@ -10,8 +10,8 @@ import (
 	"hammerlock/internal/deployment"
 )
 
-// attend prepares to watch the machine, the servers and the workers' keys. About the servers of a watched program,
-// only the traffic is known.
+// attend prepares to watch the machine, the servers and the workers' keys. For a watched program, only the traffic of
+// the servers is known.
 func (x *Run) attend() {
 	lane := func() *history.Lane { return x.record.Lane(ownSlots) }
 	plan := &x.combo.Plan

@@ -69,8 +69,8 @@ type Event struct {
 	Said string
 	// In a watched job, while the workload runs. Controls are sent once, at the start.
 	Snapshot *measure.Snapshot
-	// Locks returns the measurements of a program's locks so far. It is sent once, when the run has started. Any
-	// goroutine may call it.
+	// Locks returns the measurements of a program's locks so far. The function is sent once, when the run has started.
+	// Any goroutine may call it.
 	Locks    func() ([]measure.LockRow, []results.HotLock)
 	Controls *measure.Controls
 	Took     time.Duration
