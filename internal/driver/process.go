@@ -16,7 +16,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// patience is the shortest time after which the program is given up because it does not reply to a ping, or does not
+// patience is the shortest time after which the suite gives up a program that does not reply to a ping, or does not
 // read a line. A call waits for its reply until it is cancelled, and for offPatience after that.
 const (
 	patience      = 5 * time.Second

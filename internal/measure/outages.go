@@ -198,8 +198,8 @@ func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 	return ended
 }
 
-// answered returns the start of an unbroken series of "busy" replies that lasted until the given time. If there is
-// none, it returns the given time. A pause of the length least breaks the series, unless knows is true: a waiter that
+// answered returns the start of an unbroken series of "busy" replies that lasted until the given time. Without such a
+// series, it returns the given time. A pause of the length least breaks the series, unless knows is true: a waiter that
 // knows the end of the lease sends no request before that end.
 func (p *pageGaps) answered(until, least time.Duration, knows bool) time.Duration {
 	if p.busy > 0 && (until-p.busy < least || knows) {
