@@ -16,8 +16,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// Flags are the command line's description of an existing deployment. The zero value is none. Everything except
-// Secrets may be shown.
+// Flags are the command line's description of an existing deployment. The zero value means that there is no such
+// deployment. Everything except Secrets may be shown.
 type Flags struct {
 	Addrs                              []string // URLs without passwords
 	Master                             string
@@ -50,7 +50,7 @@ const (
 	envSentinelPassword = "HAMMERLOCK_SENTINEL_PASSWORD"
 )
 
-// Resolve reads files and the environment. It returns all mistakes.
+// Resolve reads files and the environment. It returns the attachment, and all mistakes in the flags.
 func (f *Flags) Resolve(sentinels bool) (a *topologies.Attachment, mistakes human.Mistakes) {
 	r := resolving{Flags: f}
 	a = &topologies.Attachment{Master: f.Master, Prefix: f.Prefix, Allow: f.Allow, Tell: f.Say,
@@ -120,7 +120,7 @@ func (r *resolving) endpoint(text string) (e topologies.Endpoint, u *url.URL) {
 	}
 	u, err := url.Parse(text)
 	if err == nil {
-		_, left := u.User.Password() // a password that Take did not find, because the scheme is another one or missing
+		_, left := u.User.Password() // Take did not find this password: the scheme is unknown or missing
 		if left || bare && u.User != nil {
 			err = errors.New("hidden")
 		}

@@ -29,11 +29,13 @@ type Load struct {
 // trialTTL is the lease of a trial. It is short, because the release may be refused.
 const trialTTL = 2 * time.Second
 
-// tries is the number of attempts for a lock that no server has refused: on a busy machine a quorum may fail.
+// tries is the number of times that a lock is tried until it works or a server refuses a command. On a busy machine a
+// quorum may fail.
 const tries = 4
 
-// Preflight tries the load's requests on an attached deployment, on its own pages under the run's prefix. The lines
-// say what was found, and what will and will not be measured. The error is a refused request that the load needs.
+// Preflight tries the load's requests on an attached deployment, on its own pages under the run's prefix. The lines say
+// what was found, and what will and will not be measured. It returns an error if a server refuses a request that the
+// load needs.
 func Preflight(ctx context.Context, t *topologies.Topology, l Load) (lines []string, err error) {
 	p := preflight{topology: t, load: l}
 	for _, s := range t.Sites {
@@ -65,12 +67,12 @@ type preflight struct {
 	clients  []redis.UniversalClient
 }
 
-// page is a page that is used by no visit and no other lock.
+// page returns a page that is used by no visit and no other lock. The argument becomes a part of its name.
 func (p *preflight) page(of string) workload.Page {
 	return workload.Pages(p.topology.Prefix()+"preflight:"+of, 1, false)[0]
 }
 
-// lock tries a lock, each time on another page.
+// lock tries a lock up to tries times, each time on another page. It returns the error of the last try.
 func (p *preflight) lock(ctx context.Context, spec locks.Spec) (err error) {
 	for i := range tries {
 		err = p.try(ctx, spec, p.page(fmt.Sprintf("%s-%d", spec.Name, i)).Lock)
@@ -123,7 +125,7 @@ func (p *preflight) subscribe(ctx context.Context) error {
 	return errors.Join(err, heard.Close())
 }
 
-// Refused adds an explanation to a server's refusal.
+// Refused adds an explanation to a server's refusal. It returns any other error unchanged.
 func Refused(err error) error {
 	switch {
 	case redis.HasErrorPrefix(err, "NOPERM"):
@@ -168,7 +170,7 @@ func (p *preflight) look(ctx context.Context) error {
 	return nil
 }
 
-// lines describe the deployment, and what will and will not be measured.
+// lines returns a description of the deployment, and what will and will not be measured.
 func (p *preflight) lines() []string {
 	t := p.topology
 	nodes := human.Names(t.Nodes, func(n *topologies.Node) string {

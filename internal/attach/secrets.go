@@ -14,18 +14,19 @@ import (
 // Secrets are the passwords taken out of arguments, and those in the environment. They are never printed or encoded.
 type Secrets struct {
 	found  map[string]string    // passwords by user@host:port
-	told   map[mention][]string // for each mention in the arguments: ":password", or empty without a password
+	told   map[mention][]string // the ":password" of each occurrence in the arguments, in order; "" = none
 	getenv func(string) string
 }
 
-// mention is an address without its password in the value of a setting; setting is empty for other arguments.
+// mention is an address, without its password, that occurs in the value of a setting. The setting is empty for an
+// address in another argument.
 type mention struct{ setting, address string }
 
 // Format implements fmt.Formatter: secrets stay hidden with every verb.
 func (Secrets) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(hidden)") }
 
-// Environ is the environment with which another program of the suite gets access. It is an error if the addresses
-// have different passwords.
+// Environ returns the environment variables that give another program of the suite access to the servers. It returns an
+// error if the addresses have different passwords.
 func (s Secrets) Environ() (all []string, err error) {
 	for _, name := range secretNames {
 		if value := s.env(name); value != "" {
@@ -53,8 +54,8 @@ func (s Secrets) env(name string) string {
 	return s.getenv(name)
 }
 
-// Take removes the passwords from URLs in arguments, so that code that reads or shows the arguments does not see
-// them.
+// Take removes the passwords from URLs in arguments, so that code that reads or shows the arguments does not see them.
+// It returns the other parts of the arguments, and the passwords.
 func Take(args []string, getenv func(string) string) ([]string, Secrets) {
 	s := Secrets{found: map[string]string{}, told: map[mention][]string{}, getenv: getenv}
 	clean := make([]string, len(args))
@@ -73,7 +74,7 @@ func Take(args []string, getenv func(string) string) ([]string, Secrets) {
 	return clean, s
 }
 
-// Take removes the passwords from URLs in a setting's value. It keeps them, except in a zero Secrets.
+// Take removes the passwords from the URLs in a setting's value, and stores them in s. A zero Secrets stores nothing.
 func (s Secrets) Take(setting, text string) string {
 	var b strings.Builder
 	rest := 0

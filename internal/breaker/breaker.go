@@ -30,9 +30,10 @@ type Options struct {
 	Steps []faults.Step
 	Scene faults.Scene
 	Shape *workload.Shape
-	// Extra is how many faults that a user injects may be in force at the same time.
+	// Extra is the largest number of faults injected by a user that may be in force at the same time.
 	Extra int
-	// Begun is called with the number and name of a fault whose injection begins, which may take some time; may be nil.
+	// Begun is called with the number and name of a fault when its injection begins; may be nil. An injection may take
+	// some time.
 	Begun func(number int64, name string, at time.Duration)
 	// Stopped is called when a fault stops a worker, and when the worker goes on; may be nil.
 	Stopped func(worker int32, stopped bool)
@@ -49,10 +50,10 @@ type Breaker struct {
 	// faults that a user injects come last.
 	lanes []*history.Lane
 
-	mended []mended     // by the number of the step
+	mended []mended     // indexed by the number of the step
 	active atomic.Int32 // number of faults in force
 	extras atomic.Bool  // a user has injected faults
-	alone  sync.Mutex   // locked by a fault whose time was drawn: these do not overlap, however long each takes
+	alone  sync.Mutex   // locked during a fault whose time was drawn at random, so that such faults never overlap
 	mu     sync.Mutex
 	errs   []error
 	closed bool  // no fault may be injected any more
@@ -60,10 +61,10 @@ type Breaker struct {
 	steps  sync.WaitGroup
 }
 
-// mended tells whether a step was healed, or has broken nothing and will not.
+// mended tells that a step is over: it was healed, or it will not break anything. Then done is closed.
 type mended struct {
 	done <-chan struct{}
-	say  func() // may be called several times
+	say  func() // closes done; may be called several times
 }
 
 // act is a fault in progress: its number in the history, its lanes, and whether a user has injected it.
@@ -99,7 +100,7 @@ func (b *Breaker) Start(ctx, ending context.Context) {
 			b.atCommands(ctx, ending, act{number: int64(i), place: i}, step)
 			continue
 		}
-		if b.d.Program != nil { // with a hook, the program source keeps track of the last granted lock
+		if b.d.Program != nil { // the hook makes the source keep track of the last granted lock
 			b.d.Program.At(faults.Granted, false, func(string) (*wire.Action, bool) { return nil, false })
 		}
 		b.steps.Go(func() {
@@ -109,7 +110,7 @@ func (b *Breaker) Start(ctx, ending context.Context) {
 	}
 }
 
-// Wait returns when all faults are healed. Its error says which could not be.
+// Wait returns when all faults are healed. It returns the errors of faults that could not be injected or healed.
 func (b *Breaker) Wait() error {
 	b.mu.Lock()
 	b.closed = true
@@ -125,7 +126,7 @@ func (b *Breaker) failed(step faults.Step, err error) {
 		if t, ok := errors.AsType[net.Error](err); ok && t.Timeout() {
 			err = fmt.Errorf("%w: %w", ErrNoAnswer, err)
 		}
-		if b.d.Program != nil { // the messages that were seen are a run all the same
+		if b.d.Program != nil { // the run stays valid without this fault, so the error is only a note
 			b.d.Program.Note(fmt.Sprintf("%s: %v", step, err))
 			return
 		}
@@ -142,8 +143,8 @@ func (b *Breaker) until(ctx context.Context, at time.Duration) bool {
 	}
 }
 
-// inOrder waits until earlier steps are healed: a machine that paused past both times would run them in any order. It
-// reports whether there is still time for the step.
+// inOrder waits until earlier steps are healed. Without it, steps would run in any order after a pause of the machine
+// that includes both their times. It reports whether there is still time for the step.
 func (b *Breaker) inOrder(ending context.Context, step faults.Step) bool {
 	for i, s := range b.o.Steps {
 		if s.Alone || s.Point != "" || s.To == 0 || s.To > step.From { // the first two kinds have no time of their own
@@ -158,8 +159,8 @@ func (b *Breaker) inOrder(ending context.Context, step faults.Step) bool {
 	return true
 }
 
-// step waits for its time, and for a worker at its point, then injects and heals the fault; if Each is set, each
-// time.
+// step waits for its time, and for a worker at its point. Then it injects the fault and heals it. If Each is set, it
+// repeats this for further workers at the point.
 func (b *Breaker) step(ctx, ending context.Context, a act, step faults.Step) error {
 	if !b.until(ending, step.From) || !b.inOrder(ending, step) {
 		return nil // the activity verdict will report that it never happened
@@ -171,7 +172,7 @@ func (b *Breaker) step(ctx, ending context.Context, a act, step faults.Step) err
 			return nil
 		}
 		if late := b.r.Clock().Now() - step.From; late > 0 && step.To > 0 {
-			step.To += late // the fault before took longer
+			step.To += late // the previous fault took longer than planned
 		}
 	}
 	for n := 1; ; n++ {
@@ -276,8 +277,8 @@ func (b *Breaker) heal(ctx context.Context, a act, heal faults.Heal) (err error)
 // ErrUnhealthy says that all faults were healed but the deployment did not become healthy.
 var ErrUnhealthy = errors.New("the deployment did not come back")
 
-// ErrNoAnswer says that a server did not answer in time while it was broken or healed; the fault in the history says
-// so.
+// ErrNoAnswer says that a server did not answer in time while a fault was injected into it or healed. The fault in the
+// history says so, too.
 var ErrNoAnswer = errors.New("a server did not answer in time")
 
 func (b *Breaker) healthy(ctx context.Context) error {

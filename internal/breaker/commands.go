@@ -15,15 +15,15 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// atCommands runs a step at its point among a program's commands. The fault acts on the message itself or beside the
-// program.
+// atCommands runs a step at its point among a program's commands. The fault acts on the message itself, or on the
+// program or its servers.
 func (b *Breaker) atCommands(ctx, ending context.Context, a act, step faults.Step) {
 	var met, busy atomic.Int64
 	var message faults.Message
 	if step.Fault.Message != nil {
 		message = step.Fault.Message(step.Arg)
 	}
-	var lane sync.Mutex // it has one writer at a time
+	var lane sync.Mutex // guards the fault's lane, which may have only one writer at a time
 	b.d.Program.At(step.Point, message.Refuse != "", func(lock string) (*wire.Action, bool) {
 		if !step.Hit(int(met.Add(1))) || !b.joins(ending) {
 			return nil, false
@@ -33,7 +33,7 @@ func (b *Breaker) atCommands(ctx, ending context.Context, a act, step faults.Ste
 			return &wire.Action{Refuse: message.Refuse, Delay: message.Delay, Cut: message.Cut,
 				Drop: message.Drop}, true
 		}
-		if !busy.CompareAndSwap(0, 1) { // it is in force already
+		if !busy.CompareAndSwap(0, 1) { // the fault is in force already
 			b.steps.Done()
 			return nil, true
 		}
@@ -50,7 +50,8 @@ func (b *Breaker) atCommands(ctx, ending context.Context, a act, step faults.Ste
 	})
 }
 
-// joins counts another fault on its way, unless the run is about to end. The caller calls steps.Done at its end.
+// joins counts a fault that is about to begin, and returns true. The caller calls steps.Done when the fault is over. It
+// returns false if the run is about to end.
 func (b *Breaker) joins(ending context.Context) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,7 +62,8 @@ func (b *Breaker) joins(ending context.Context) bool {
 	return true
 }
 
-// messaged records a fault of one message, from now until that has arrived. It ends what joins has counted.
+// messaged records a fault of one message. The fault begins now, and ends after the message's delay. Then messaged
+// calls steps.Done, as joins requires.
 func (b *Breaker) messaged(a act, m faults.Message, lane *sync.Mutex) {
 	mark := func(kind history.Kind) {
 		lane.Lock()
@@ -76,7 +78,7 @@ func (b *Breaker) messaged(a act, m faults.Message, lane *sync.Mutex) {
 	})
 }
 
-// breakAndHeal breaks the program or its servers, tells when that is done, and heals.
+// breakAndHeal breaks the program or its servers, calls broken when that is done, and heals the fault later.
 func (b *Breaker) breakAndHeal(ctx, ending context.Context, a act, step faults.Step, lock string, broken func()) error {
 	defer broken()
 	target := b.ofProgram(a.place, step, lock)
@@ -92,7 +94,7 @@ func (b *Breaker) breakAndHeal(ctx, ending context.Context, a act, step faults.S
 	return errors.Join(err, b.heal(ctx, a, heal))
 }
 
-// ofProgram is the target of a fault beside a program.
+// ofProgram returns the target of a fault that acts on a program or its servers, not on a message.
 func (b *Breaker) ofProgram(place int, step faults.Step, lock string) *faults.Target {
 	return &faults.Target{Scene: b.o.Scene, Topology: b.d.Topology, Workers: clients{b.d.Program, lock}, Arg: step.Arg,
 		Rand: rand.New(rand.NewPCG(b.o.Shape.Seed, uint64(place))),

@@ -10,7 +10,8 @@ import (
 	"hammerlock/history"
 )
 
-// Inject injects a fault now, beside the plan, and heals it after the duration healed; 0 = at the end.
+// Inject injects a fault now, beside the plan. It heals the fault after the time healed or, if that is 0, at the end of
+// the run.
 func (b *Breaker) Inject(ctx, ending context.Context, step faults.Step, healed time.Duration) error {
 	step.From = b.r.Clock().Now()
 	if healed > 0 {
@@ -28,7 +29,7 @@ func (b *Breaker) Inject(ctx, ending context.Context, step faults.Step, healed t
 	return nil
 }
 
-// Record records a change of the run from outside, from now until over is called. When do returns, its text is the
+// Record records a change of the run from outside, from now until over is called. It calls do, whose text becomes the
 // note. An error of do is recorded and returned.
 func (b *Breaker) Record(name string, e history.Effect, do func() (what string, err error)) (over func(), err error) {
 	now := b.r.Clock().Now()
@@ -58,7 +59,7 @@ func (b *Breaker) Record(name string, e history.Effect, do func() (what string, 
 // Interactive reports whether any fault was injected or recorded beside the plan.
 func (b *Breaker) Interactive() bool { return b.extras.Load() }
 
-// place reserves lanes for a fault that is in no plan. The caller calls steps.Done at its end.
+// place reserves lanes for a fault that is in no plan. The caller calls steps.Done when the fault is over.
 func (b *Breaker) place(i history.Injection) (act, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -51,7 +51,7 @@ func Run(ctx context.Context, owned func(Owner)) error {
 }
 
 type program struct {
-	ctx    context.Context // as a test has one
+	ctx    context.Context // returned by Context
 	undo   []func()
 	failed error
 }
@@ -105,7 +105,7 @@ type Tab struct {
 	complaints, requests []string
 }
 
-// Open opens a tab with a screen of that size in pixels. It ends with its owner.
+// Open opens a tab with a screen of the given size in pixels. The tab ends with its owner.
 func Open(t Owner, chromium context.Context, wide, high int64) *Tab {
 	t.Helper()
 	b := &Tab{}

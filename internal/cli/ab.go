@@ -200,7 +200,7 @@ func (t *trial) steps(yield func(*step) bool) {
 		st := &step{plan: s.o.plan,
 			title: fmt.Sprintf("pair %d of %d: %s  %s", i/len(pair)+1, t.pairs, armNames[arm], s.name)}
 		st.plan.Workload.Seed += uint64(i / len(pair))
-		// if one side is another build, both sides run as programs, so that this makes no difference
+		// if one side is another build, both sides run as programs, so that running as a program causes no difference
 		if t.sides[0].program+t.sides[1].program != "" {
 			args := settings.Before(append(arguments(t.root, st.plan), "--out", t.dir))
 			st.instead = func(ctx, stop context.Context) (*results.Run, error) { return s.runProgram(ctx, stop, args) }

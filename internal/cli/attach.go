@@ -61,8 +61,8 @@ func (o *options) attachFlags() {
 		strings.Join(topologies.DestructiveNames(), ", ")), &a.Allow, topologies.DestructiveNames())
 }
 
-// unattached reports flags about an existing deployment if no such deployment is named. A side of a comparison may
-// name it.
+// unattached reports flags about an existing deployment if neither the command line nor a side of a comparison names
+// such a deployment.
 func (o *options) unattached(args []string) {
 	named := func(arg string) bool { return strings.Contains(arg, addrFlag+"=") }
 	if o.Value(addrFlag) == nil || o.Flags.Changed(addrFlag) || slices.ContainsFunc(args, named) {
@@ -88,7 +88,7 @@ func (o *options) resolveAttached() {
 	}
 }
 
-// attached gives the flags of an existing deployment its passwords, and a function that prints each line once.
+// attached adds the passwords to the flags of an existing deployment, and a function that prints each line once.
 func (e Env) attached(o *options) {
 	said := map[string]bool{}
 	o.plan.Attach.Secrets = e.secrets

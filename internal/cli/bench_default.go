@@ -33,7 +33,7 @@ var firstLoads = []func(*harness.Plan){
 	},
 }
 
-// loads returns the loads to run, one after the other. If a flag or a file sets the load, that is the only one.
+// loads returns the loads to run, one after the other. If a flag or a file sets the load, this load is the only one.
 func (o *options) loads() []func(*harness.Plan) {
 	p := &o.plan
 	own := p.Verify || p.Service != nil || len(p.Services) > 0 || p.Fleet.Agents != "" || o.File != "" || o.count > 1 ||

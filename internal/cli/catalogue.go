@@ -19,11 +19,12 @@ import (
 	"hammerlock/workload"
 )
 
-// taps are the values of a flag: "auto" means true.
+// taps are the values of --tap: "auto" means true.
 var taps = settings.Catalogue[bool]{All: []bool{true, false},
 	Name: func(read bool) string { return map[bool]string{true: "auto", false: "off"}[read] }}
 
-// syncs are the values of a flag: how often servers sync their append-only file. "off" means that they have none.
+// syncs are the values of --aof: how often servers sync their append-only file. "off" means that they have no such
+// file.
 var syncs = settings.Catalogue[topologies.Durability]{All: []topologies.Durability{"", topologies.SyncEverySecond,
 	topologies.SyncAlways},
 	Name: func(d topologies.Durability) string { return cmp.Or(string(d), "off") }}

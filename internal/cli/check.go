@@ -58,8 +58,8 @@ func judgeFiles(o *options, args []string) (all []results.Judgement, err error) 
 	return results.Standing(all), errors.Join(errs...)
 }
 
-// judged judges saved data again: a run, a run whose process was killed, or a history in a file. Saved is empty if
-// nothing could be read.
+// judged judges saved data again: a run, a run whose process was killed, or a history in a file. The field Saved of the
+// result is empty if nothing could be read.
 func judged(path string) (j results.Judgement, err error) {
 	if r, err := results.ReadRun(path); err == nil {
 		verdicts, err := r.Judge(path)

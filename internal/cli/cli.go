@@ -109,8 +109,8 @@ type ended int
 
 func (x ended) Error() string { return "exit code " + strconv.Itoa(int(x)) }
 
-// command makes do the function of a command. The library stops at the first wrong flag. Here the options collect all
-// errors, and do is called in any case, to find and report the others.
+// command sets the function that a command runs: it calls do. The library stops at the first wrong flag, but here the
+// options collect all errors. So do is called in any case, to find and report further errors.
 func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, args []string) int) *cobra.Command {
 	arguments := c.Args
 	o.plan.Getenv = e.Getenv

@@ -117,8 +117,8 @@ func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args 
 		err: with.summarize(e)})
 }
 
-// nameSides gives sides that are patterns or lists the name of their runs' topology and lock. It changes no name if
-// two names would be equal.
+// nameSides renames sides that were given as patterns or lists. If all runs of a side have the same topology and lock,
+// these become its name. It changes no name if two names would be equal.
 func nameSides(sides []compare.Side, args []string) {
 	names, seen := make([]string, len(sides)), map[string]bool{}
 	for i, s := range sides {

@@ -42,7 +42,8 @@ func (s *soaking) hogs() (end func()) {
 	}
 }
 
-// stopped lets another process stop the suite for a while. In half of the cases, that stops all child processes, too.
+// stopped makes another process stop the suite for a while. In half of the cases, that process stops all child
+// processes, too.
 func (s *soaking) stopped(r *rand.Rand) (end func()) {
 	after, length := time.Duration(2+r.IntN(12))*time.Second, time.Duration(500+r.IntN(5000))*time.Millisecond
 	everybody := r.IntN(2) == 0

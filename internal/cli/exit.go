@@ -53,7 +53,8 @@ type Exit struct {
 	Reason string `json:"reason"`
 }
 
-// exit returns the code and the reason for a command whose runs were judged. The error err may have ended it.
+// exit returns the code and the reason for a command whose runs were judged. The command may have been ended by the
+// error err.
 func exit(stop context.Context, w results.Whole, gates []compare.GateResult, err error) Exit {
 	var undecided, regressed []string
 	if w.Status != checker.Pass {

@@ -124,7 +124,7 @@ func (e Env) expectations(ctx context.Context, s signals, c *cobra.Command, o *o
 	return x.answer(s.stop, err)
 }
 
-// steps runs the parts of one row after the other.
+// steps runs the rows one after the other, each with its parts. If failFast is true, no row follows a failed one.
 func (x *expecting) steps(yield func(*step) bool, failFast bool) {
 	for i := range x.rows {
 		r := &x.rows[i]
@@ -226,7 +226,7 @@ func (x *expecting) prepare(stop context.Context) error {
 	return os.MkdirAll(o.plan.Out, 0o755)
 }
 
-// without lists the locks that have no row.
+// without returns the names of the locks that have no row.
 func (x *expecting) without() (names []string) {
 	for _, l := range x.o.plan.Locks {
 		row := slices.ContainsFunc(x.rows, func(r expectedRow) bool { return r.Lock == l.Name })

@@ -120,7 +120,8 @@ func aboutLock(s locks.Spec) (name, doc string) {
 	return s.Name, doc
 }
 
-// named passes the description of a name to add, if the catalogue has that name.
+// named looks for a name in a catalogue. If the catalogue has it, the function add is called with its kind and
+// description.
 func named[T any](all []T, name string, of func(T) (name, doc string), kind string, add func(kind, doc string)) {
 	for _, t := range all {
 		if is, doc := of(t); is == name {

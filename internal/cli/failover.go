@@ -33,7 +33,7 @@ const (
 	stockTimes       = 10 // factor for all times if the servers have their default timers
 )
 
-// failoverFaults are the faults, where they apply, if the user names none.
+// failoverFaults are the faults that are used, as far as they apply, if the user names none.
 var failoverFaults = []string{"kill-primary", "pause-primary", "partition-primary", "failover"}
 
 type failovers struct {
@@ -154,7 +154,7 @@ func (f *failovers) check(stop context.Context, args []string) (err error) {
 	return o.invalid()
 }
 
-// rows returns the rows of one side, and adds its errors to those of the command line.
+// rows returns the rows of one side, and adds the errors of the side to those of the command line.
 func (f *failovers) rows(stop context.Context, s *side, kills int) (cells []failoverCell, err error) {
 	o, p, asked := f.o, s.o.plan, f.changed(s, "fault")
 	f.slower(s, &p)
@@ -248,7 +248,7 @@ func (f *failovers) slower(s *side, p *harness.Plan) {
 	}
 }
 
-// steps repeats the fault of each row. It gives a row up after several runs in a row could not be carried out.
+// steps repeats the fault of each row. It gives up a row after inARow consecutive runs that could not be carried out.
 func (f *failovers) steps(yield func(*step) bool) {
 	for _, c := range f.cells {
 		p := c.plan

@@ -74,7 +74,7 @@ const (
 	axis                         // about the plan: a list, of which each run has one element
 	setting                      // about the plan, for all runs
 	load                         // about the plan, for all runs, unless scenarios set it
-	instead                      // like load; if scenarios are the default, it asks for a run without one
+	instead                      // like load; if scenarios are the default, the flag asks for a run without scenarios
 )
 
 func flag(p settings.Part, name, usage string) settings.Flag {

@@ -59,7 +59,7 @@ func gateJudgements(gates []compare.GateResult) (all []results.Judgement) {
 const leastLook = time.Second
 
 // hopeless returns a function whose result is the reason to end a run early, or "". It returns nil if no assertion may
-// do that.
+// end a run early.
 func (o *options) hopeless() func(*results.Run) string {
 	gates := slices.DeleteFunc(slices.Clone(o.gates), func(g compare.Gate) bool { return !g.Abort })
 	if len(gates) == 0 {

@@ -65,7 +65,7 @@ func onSignals(base context.Context) (ctx context.Context, s signals, done func(
 	press := func() {
 		select {
 		case pressed <- struct{}{}:
-		default: // the channel has enough of them
+		default: // the channel is full: it has enough interrupts
 		}
 	}
 	return ctx, signals{stop, press}, func() {

@@ -32,7 +32,7 @@ func (c collector) send(kind prometheus.ValueType, name, help string, value floa
 	c.to <- prometheus.MustNewConstMetric(c.desc(name, help, labels), kind, value)
 }
 
-// with returns the labels and one more.
+// with returns a copy of the labels with one more label.
 func with(labels lockLabels, name, value string) lockLabels {
 	more := lockLabels{name: value}
 	maps.Copy(more, labels)

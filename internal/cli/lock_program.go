@@ -25,8 +25,8 @@ func lockName(s locks.Spec) string {
 	}
 }
 
-// program returns the lock of a program; is tells whether the text names a program. The program's greeting is read
-// later, when the plan is checked.
+// program returns the lock that runs in a program, and true, if the text names a program; otherwise false. The
+// program's greeting is read later, when the plan is checked.
 func program(text string) (s locks.Spec, is bool, err error) {
 	command, is := strings.CutPrefix(text, execPrefix)
 	if !is && strings.ContainsAny(text, " /") {

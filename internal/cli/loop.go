@@ -19,8 +19,8 @@ import (
 	"hammerlock/results/compare"
 )
 
-// series is a number of runs that belong together. All series share one loop. It has the forecast, the remaining time,
-// interrupts, reasons to end early, and the outputs that are open during the runs.
+// series is a number of runs that belong together. All series share one loop. This loop handles the forecast, the
+// remaining time, interrupts, reasons to end early, and the outputs that are open during the runs.
 type series struct {
 	e    Env
 	o    *options

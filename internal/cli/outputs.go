@@ -64,7 +64,7 @@ var (
 			"without a host: on loopback only, as in :8080, or :0 for any free port"}
 )
 
-// always lists the outputs of every command.
+// always has the outputs that every command has.
 var always = []output{
 	{name: "document", what: "what --json prints, beside the runs", end: func(_ Env, r *result) error {
 		if r.file == "" {
@@ -114,7 +114,7 @@ var planOutputs = []output{
 	metricsOutput, lingerOutput, otlpOutput, jsonOutput, quietOutput, dashboardOutput,
 }
 
-// has declares the flags of outputs.
+// has gives the command some outputs, and declares the flags of those that have one.
 func (o *options) has(all ...output) {
 	for _, x := range all {
 		f := flag(session, x.name, x.what)
@@ -131,7 +131,7 @@ func (o *options) has(all ...output) {
 	}
 }
 
-// writable reports outputs without a flag whose file cannot be written. So that is known before anything starts.
+// writable reports, before anything starts, the outputs without a flag whose file cannot be written.
 func (o *options) writable(e Env, dir string) {
 	for _, x := range slices.Concat(always, o.runFiles) {
 		if x.at == nil || x.at(e, dir) == "" {

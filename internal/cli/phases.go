@@ -13,7 +13,7 @@ import (
 	"hammerlock/workload"
 )
 
-// phasesKey lists the phases of a load in a plan's file. There is no such flag.
+// phasesKey is the key for the list of phases in a plan's file. There is no flag of this name.
 const phasesKey = "phases"
 
 // phasesSay lists the flags that phases set.

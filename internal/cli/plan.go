@@ -219,7 +219,7 @@ func repeat(root *cobra.Command, p harness.Plan) string {
 }
 
 // typed returns the path of a program of the suite, such as bin/verify, in the form in which this program was called.
-// So it can be pasted.
+// So the user can paste it.
 func typed(program string) string {
 	if own := os.Args[0]; !filepath.IsAbs(own) && slices.Contains([]string{"bench", "verify"}, filepath.Base(own)) &&
 		filepath.Dir(own) != "." {

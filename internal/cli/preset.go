@@ -37,7 +37,7 @@ func (o *options) served() (all []preset) {
 			names = append(names, t.Name)
 		}
 	}
-	// there may be services only
+	// a plan with services may have no topologies
 	if o.Lists[servicesKey] == nil && 0 < len(names) && len(names) < len(o.plan.Topologies) {
 		all = append(all, preset{"topology", strings.Join(names, ",")})
 	}

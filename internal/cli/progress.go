@@ -109,9 +109,9 @@ func headline(r *results.Run) string {
 	return strings.Join(append(parts, r.Fairness.JainText()), "  ")
 }
 
-// exploring returns a function that shows the progress of an exploration, and one that ends that. On a terminal, the
-// progress is one line, which the second function removes. Otherwise a line is printed after 4 s, and then each time
-// that the elapsed time has doubled.
+// exploring returns a function that shows the progress of an exploration, and a function that ends this display. On a
+// terminal, the progress is one line, which the second function removes. Otherwise a line is printed after 4 s, and
+// then each time that the elapsed time has doubled.
 func (e Env) exploring(o *options, lock string) (tell func(explore.Progress), over func()) {
 	at := e.terminals[1]
 	if o.quiet {

@@ -70,7 +70,7 @@ func (e Env) replay(base context.Context, o *options, path string) error {
 	return d.Close()
 }
 
-// play moves through a replay, with time and with keys, until stop ends.
+// play moves through a replay, as time passes and as the user presses keys, until stop ends.
 func play(stop context.Context, d *dashboard.Dashboard, r *measure.Replay) {
 	var at time.Duration
 	held, speed := false, 1.0

@@ -89,7 +89,7 @@ func (r *rounds) answer(ctx context.Context, s signals, begun time.Time, seed ui
 	return e.answer(o, result{x, document, text, o.plan.Out, "", append(judged, gateJudgements(gates)...), nil})
 }
 
-// check lets scenarios share servers.
+// check reads --scenario. If the plan has scenarios, they share servers.
 func (r *rounds) check(context.Context) error {
 	if r.o.scenarios(); len(r.o.plan.Scenarios) > 0 {
 		r.warm = new(harness.Warm)

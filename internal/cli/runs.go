@@ -36,8 +36,8 @@ func noRun(path, out string) error {
 		results.RunFile, out)
 }
 
-// locate returns the paths that an argument names. It is a path, or a pattern of paths. Otherwise it is a name in the
-// directory of runs, a pattern of names, or the first part of a name.
+// locate returns the paths that an argument names. The argument is a path, or a pattern of paths. Otherwise it is a
+// name in the directory of runs, a pattern of names, or the first part of a name.
 func locate(arg, out string) ([]string, error) {
 	if _, err := os.Stat(arg); err == nil {
 		return []string{arg}, nil

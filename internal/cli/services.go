@@ -14,8 +14,8 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// servicesKey lists services in a plan's file. There is no such flag: a command line has one service, in the
-// command http.
+// servicesKey is the key for the list of services in a plan's file. There is no flag of this name: a command line has
+// one service, in the command http.
 const servicesKey = "services"
 
 // serviceSettings lists the settings of a service in a plan's file, which are flags of http. The load is that of the

@@ -29,8 +29,8 @@ const (
 	soakKeeps  = 2 << 30 // bytes of histories of rounds that did not pass
 )
 
-// soaking tests locks for hours, in rounds. Between rounds no worker runs. So each round is judged as a whole, and
-// then deleted.
+// soaking is a test of locks that takes hours, in rounds. Between rounds no worker runs. So each round is judged as a
+// whole, and then deleted.
 type soaking struct {
 	*series
 	length  time.Duration
@@ -121,7 +121,7 @@ func (s *soaking) check(stop context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(p.Locks) > 1 { // with several locks, a correct lock is spared the scenarios that it is expected to fail
+	if len(p.Locks) > 1 { // with several locks, a correct lock skips the scenarios that it is expected to fail
 		all.Combinations = slices.DeleteFunc(all.Combinations, func(c harness.Combination) bool {
 			return c.Lock.Broken == "" && c.Lock.Shows(c.Scenario.Name)
 		})

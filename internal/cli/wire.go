@@ -29,7 +29,7 @@ import (
 // keptTime is the length of the history that a watch keeps on disk, to save the part around a violation.
 const keptTime = 10 * time.Minute
 
-// wirePlan returns the plan of wire without flags. A user's program runs once, unless the user wants more.
+// wirePlan returns the plan of wire without flags. A user's program runs once, unless the user asks for more runs.
 func (e Env) wirePlan() harness.Plan {
 	p := e.verifyPlan()
 	p.Topologies, p.Scenarios, p.Faults, p.Duration, p.Attempts = nil, nil, []string{faults.None}, 0, 1
@@ -120,7 +120,7 @@ func (o *options) tapped(x Exit) Exit {
 	return x
 }
 
-// endless tells whether a command runs until a user ends it. An interrupt is then no early end.
+// endless tells whether a command runs until a user ends it. An interrupt then does not count as an early end.
 func (o *options) endless() bool { return o.plan.Program != nil && o.plan.Program.Command == "" }
 
 func (o *options) wireFlags() {

@@ -66,8 +66,8 @@ func Main(ctx context.Context, known Catalogue, run func() int) int {
 	return 0
 }
 
-// Child is the main loop of a worker process. It reads messages from in and writes answers to out. It ends when in
-// ends, so it does not outlive the suite.
+// Child is the main loop of a worker process. It reads messages from the suite, and writes answers. It ends when its
+// input ends, so it does not outlive the suite.
 func Child(ctx context.Context, in io.Reader, out io.Writer, known Catalogue) error {
 	decoder := json.NewDecoder(bufio.NewReader(in))
 	encoder := json.NewEncoder(out)

@@ -87,7 +87,8 @@ func newClock(ordered bool) *history.Clock {
 
 type local struct{ team *team }
 
-// Local makes a Crew in this process. The counter is one in memory; nil if the orders tell where the counter is.
+// Local makes a Crew in this process. The argument counter is a counter in memory; nil if the orders tell where views
+// are counted.
 func Local(ctx context.Context, o Orders, counter workload.Counter) (Crew, error) {
 	t, err := o.open(ctx, counter)
 	if err != nil {

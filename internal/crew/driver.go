@@ -14,12 +14,12 @@ import (
 // Driven has the measurements of a lock that runs in a separate program.
 type Driven struct {
 	Pings []time.Duration // round-trip times of pings to the program within the measurement
-	// ClockUnread means that the program's wall clock was set, but the program never read it.
+	// ClockUnread means that the program's wall clock was set, and that the program did not read it after that.
 	ClockUnread bool
 	driver.Conduct
 }
 
-// and combines the results of two processes; nil means no program.
+// and returns the combined results of two processes; nil stands for a process without a program.
 func (d *Driven) and(o *Driven) *Driven {
 	if o == nil {
 		return d

@@ -25,7 +25,8 @@ func Gap(lease time.Duration) time.Duration {
 	return min(max(lease/6, 2*beat), gap)
 }
 
-// loadEvery is the time between two readings of the machine's load. They are compared with the load after a pause.
+// loadEvery is the time between two readings of the machine's load. The load after a pause is compared with the last
+// reading.
 const loadEvery = 250 * time.Millisecond
 
 // Heartbeat detects times in which its process did not run, for any reason: a signal, a suspended machine, the

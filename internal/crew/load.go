@@ -51,16 +51,17 @@ func readLoad(now time.Duration, clients []redis.UniversalClient) loadSample {
 	return l
 }
 
-// readAll also reads the CPU time of the suite's other processes and the servers. It takes one or two milliseconds.
+// readAll takes a sample that includes the CPU time of the suite's other processes and the servers. This takes one or
+// two milliseconds.
 func readAll(now time.Duration, clients []redis.UniversalClient) loadSample {
 	l := readLoad(now, clients)
 	l.suite = family("/proc", os.Getpid())
 	return l
 }
 
-// family returns the CPU time of the whole suite, with its worker processes and servers. These are a process, its
-// ancestors that run the same program, and all their descendants, including those that have ended. It returns 0 if
-// /proc differs from proc(5).
+// family returns the CPU time of the whole suite. The suite consists of the process pid, its ancestors that run the
+// same program, and all descendants of these, including those that have ended. It returns 0 if /proc differs from
+// proc(5).
 func family(proc string, pid int) (sum time.Duration) {
 	type process struct {
 		parent int

@@ -133,8 +133,8 @@ type Trips struct {
 	From, To time.Duration
 }
 
-// Trouble returns the error that prevents a verdict, from lock calls that did not return and from crashes; nil if
-// there were none.
+// Trouble returns an error for each lock call that did not return, and for each crash. Such an error prevents a
+// verdict. It returns nil if there were none.
 func (r *Report) Trouble() error {
 	var errs []error
 	for _, h := range r.Hung {

@@ -77,11 +77,11 @@ func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (Crew, error) {
 	return p, nil
 }
 
-// Share tells which processes of a crew run on this machine: Count of them, from number First on. The whole crew has
-// Of processes.
+// Share tells which processes of a crew run on this machine. The first of them has the number First, and their number
+// is Count. The field Of is the number of processes in the whole crew.
 type Share struct{ First, Count, Of int }
 
-// Workers returns the range of workers in the share. The worker with the number to is not included.
+// Workers returns the range of workers in the share. The range ends before the worker with the number "to".
 func (s Share) Workers(all int) (from, to int) {
 	return all * s.First / s.Of, all * (s.First + s.Count) / s.Of
 }
@@ -189,8 +189,8 @@ func (p *Processes) ready(ctx context.Context, lanes int) error {
 // endTimeout is the longest time that a process may run after it has closed its output.
 const endTimeout = 10 * time.Second
 
-// end waits for a process whose output has ended, and kills it after endTimeout. If the process failed before that,
-// the error says how; otherwise it is err.
+// end waits for a process whose output has ended, and kills it after endTimeout. If the process failed before that, end
+// returns how it failed; otherwise it returns the argument err.
 func (c *Process) end(err error) error {
 	timer := time.AfterFunc(endTimeout, func() { _ = c.Kill() })
 	waited := c.cmd.Wait()

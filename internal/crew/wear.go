@@ -129,7 +129,8 @@ func (own) places() map[string]int64 {
 	return at
 }
 
-// mostNames is the largest number of functions in the name of a place, mostPlaces that of places in a report.
+// mostNames is the largest number of functions in the name of a place. mostPlaces is the largest number of places in a
+// report.
 const (
 	mostNames  = 4
 	mostPlaces = 3

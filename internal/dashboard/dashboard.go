@@ -25,8 +25,8 @@ const tick = tcell.KeyF64
 type Options struct {
 	ASCII bool
 	Color bool
-	// Quit is called each time q is pressed, with the number of times. After the first time, the run finishes visits
-	// in progress.
+	// Quit is called each time q is pressed, with the number of times so far. After the first time, the run finishes
+	// visits in progress.
 	Quit   func(times int)
 	Replay bool
 }

@@ -155,7 +155,7 @@ func (c canvas) axis(s *measure.Snapshot, shown stretch, columns int) {
 	}
 }
 
-// shownText tells which time lanes show, and how many workers are not shown.
+// shownText tells which period the lanes show, and how many workers are not shown.
 func shownText(s *measure.Snapshot, st *state, shown stretch, rest int) string {
 	span, text := shown.end-shown.begin, ""
 	switch {

@@ -55,7 +55,7 @@ func latency(c canvas, s *measure.Snapshot) {
 	c.put(c.put(0, y, plain, random)+2, y, t, longest)
 }
 
-// dashes explains why some percentile is "-"; empty if none is.
+// dashes explains why a percentile is shown as "-"; empty if no percentile is.
 func dashes(s *measure.Snapshot, narrow bool) string {
 	var most int64
 	none, few := true, false
@@ -215,7 +215,7 @@ func (c canvas) shade(x, y, wide int, n, all float64) {
 	}
 }
 
-// mark writes a letter over one of the characters in on, and leaves other characters alone.
+// mark writes a letter over a character, if that is one of the characters in the argument on.
 func (c canvas) mark(x, y int, on string, t tone, letter string) {
 	if x < 0 || y < 0 || x >= c.w || y >= c.h {
 		return

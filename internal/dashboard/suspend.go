@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopTimeout is the time within which the system stops this process. It does not stop a process that no shell could
-// continue.
+// stopTimeout is the longest time that the system takes to stop this process. The system does not stop a process if
+// no shell could continue it.
 const stopTimeout = 300 * time.Millisecond
 
 // suspend gives the terminal to the shell until the shell brings this process to the foreground again. Until then the

@@ -50,8 +50,8 @@ func Start(o Options, getenv func(string) string) (*Dashboard, error) {
 	return d, nil
 }
 
-// shows returns the abilities of the terminal, from the environment: colours (https://no-color.org), and the letters
-// of the locale.
+// shows returns whether the terminal can only show ASCII letters, and whether it shows colours. The environment tells
+// this: the locale, and NO_COLOR (https://no-color.org).
 func shows(getenv func(string) string) (ascii, color bool) {
 	locale := strings.ToLower(strings.ReplaceAll(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")), "-", ""))
 	return !strings.Contains(locale, "utf8"), getenv("NO_COLOR") == ""

@@ -21,8 +21,8 @@ const (
 	lookTimeout = 50 * time.Millisecond
 )
 
-// WatchKeys records, until done is closed, the lock keys that exist on the servers. After a refused try there must be
-// none. It bypasses all proxies.
+// WatchKeys records, until done is closed, the lock keys that exist on the servers. A try that was refused must not
+// leave such a key. WatchKeys bypasses all proxies.
 func (d *Deployment) WatchKeys(ctx context.Context, done <-chan struct{}, lane *history.Lane) {
 	d.looks = looks{}
 	next := time.Tick(lookEvery)

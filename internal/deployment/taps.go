@@ -26,8 +26,8 @@ func (d *Deployment) Stream(clock *history.Clock) *witness.Stream {
 	return witness.NewStream(clock, keys, names, sites)
 }
 
-// Tap reads the replication streams of these servers until done is closed. It bypasses all proxies. The result names
-// the servers that refuse.
+// Tap reads the replication streams of these servers until done is closed. It bypasses all proxies. It tells the stream
+// s which servers refuse to be read.
 func (d *Deployment) Tap(ctx context.Context, done <-chan struct{}, clock *history.Clock, s *witness.Stream) {
 	run := &wire.Run{Clock: clock, Sink: s}
 	var all sync.WaitGroup

@@ -44,7 +44,8 @@ type Watch struct {
 	Lost int64
 }
 
-// Patience returns the longest time that a server may take to answer. It has no effect on a lease that is much longer.
+// Patience returns the longest time that a server may take to answer. Such a delay has no effect on a lease that is
+// much longer.
 func Patience(lease time.Duration) time.Duration {
 	return min(max(lease/4, 250*time.Millisecond), time.Second)
 }
@@ -110,9 +111,9 @@ func (w *Watch) Run(ctx context.Context, done <-chan struct{}) {
 	all.Wait()
 }
 
-// displacedBy returns the server that has replaced a primary, if that primary does not know it yet; otherwise nil.
-// Such a primary continues to serve, and its grants will be lost. A cluster has several primaries, so it does not
-// apply there.
+// displacedBy returns the server that has replaced a primary, if that primary does not know it yet; otherwise nil. Such
+// a primary continues to serve, and its grants will be lost. In a cluster, which has several primaries, displacedBy
+// always returns nil.
 func (n *watched) displacedBy() *watched {
 	for _, site := range n.d.Topology.Sites {
 		for _, m := range n.watch.nodes {
@@ -196,8 +197,8 @@ func (n *watched) look(ctx context.Context) {
 		sections = append(sections, "stats", "commandstats")
 	}
 	info, err := n.node.Info(ctx, sections...)
-	// A refused connection shows the end of a process slightly earlier than the suite, which waits for the process,
-	// learns of it.
+	// A refused connection shows that a process has ended. The suite, which waits for the process, learns of this
+	// slightly later.
 	for errors.Is(err, syscall.ECONNREFUSED) && n.node.Life() == before && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():

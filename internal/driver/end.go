@@ -52,7 +52,7 @@ func (p *Process) goodbye() {
 	}
 }
 
-// over waits for the end of the program, for a while.
+// over waits up to endTimeout for the end of the program. It returns whether the program has ended.
 func (p *Process) over() bool {
 	select {
 	case <-p.child.Ended():
@@ -62,8 +62,8 @@ func (p *Process) over() bool {
 	}
 }
 
-// Broke returns how the program ended by itself, or what it printed about a panic that it survived, and when; false if
-// there is neither.
+// Broke returns how and when the program ended on its own. If the program survived a panic, Broke returns
+// what the program printed, and when. It returns false if neither happened.
 func (p *Process) Broke() (b history.Breakdown, at time.Time, broke bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

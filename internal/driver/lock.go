@@ -11,12 +11,12 @@ import (
 	"hammerlock/locks"
 )
 
-// Worker returns the lock object of another worker. Every worker has its own number, also one that replaces a dead
-// worker.
+// Worker returns the lock object of another worker. Every worker has its own number. A worker that replaces a dead
+// worker gets a new number.
 //
 // The suite does not see whether and when the library renews a lease. So it records an extension with an unknown
-// outcome for each hold, from the grant to the reply to its release. That promises nothing to the holder, but the
-// servers may keep the lock for another lease.
+// outcome for each hold, from the grant to the reply to its release. This record promises nothing to the holder, but
+// the servers may keep the lock for another lease.
 func (p *Process) Worker(renewals *history.Lane) locks.Lock {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,7 +128,7 @@ func (w *worker) AcquireAll(ctx context.Context, keys []string, ttl, wait time.D
 	return w.acquire(ctx, request{Key: keys[0], Keys: keys}, ttl, wait)
 }
 
-// acquire requests a key, or several, of which the first one names the hold here.
+// acquire requests one key or several. The worker stores the hold under the first key.
 func (w *worker) acquire(ctx context.Context, m request, ttl, wait time.Duration) (locks.Lease, error) {
 	key, lease := m.Key, locks.Lease{Key: m.Key, Keys: m.Keys}
 	most := wait.Milliseconds()
@@ -169,8 +169,8 @@ func (w *worker) acquire(ctx context.Context, m request, ttl, wait time.Duration
 	return lease, nil
 }
 
-// outcome returns the error that a reply means; nil is OK. An error that came after the call was cancelled is due to
-// that.
+// outcome returns the error that a reply means; nil is OK. If the call was cancelled before an error came, the error
+// wraps the reason for that, too.
 func (w *worker) outcome(ctx context.Context, a *message) error {
 	switch {
 	case a.Busy && w.p.spec.Program.Certain:
@@ -188,8 +188,9 @@ func (w *worker) outcome(ctx context.Context, a *message) error {
 	}
 }
 
-// until is the end of a lease that begins with a call at the earliest. A lock that renews, and names no end, is relied
-// on until it reports a loss.
+// until returns the end of a lease. The lease is assumed to begin at the call, the earliest possible time. The result
+// is zero if the holder relies on the lock until it releases or loses it: the lock never expires, or it renews its
+// lease and names no end.
 func (w *worker) until(call time.Time, ttl time.Duration, a *message) time.Time {
 	claims := &w.p.spec.Claims
 	switch {

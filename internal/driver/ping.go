@@ -6,8 +6,8 @@ import (
 )
 
 // A ping is sent every pingEvery. While its reply is awaited, the time in which this process runs is measured in steps
-// of beat. If more than stall of the wait is missing there, the machine was paused, and the ping says nothing about the
-// program.
+// of beat. If the wait is longer than that time by more than stall, the machine was paused. Then the ping says nothing
+// about the program.
 const (
 	pingEvery = 50 * time.Millisecond
 	beat      = 10 * time.Millisecond
@@ -20,8 +20,8 @@ type Ping struct {
 	Took  time.Duration
 }
 
-// Watch pings the program until done is closed, and passes on every result. If the program does not reply to a ping, it
-// is given up.
+// Watch pings the program until done is closed, and passes every result to tell. It gives up a program that does not
+// reply to a ping.
 func (p *Process) Watch(done <-chan struct{}, tell func(Ping)) {
 	next := time.Tick(pingEvery)
 	for {
@@ -38,7 +38,7 @@ func (p *Process) Watch(done <-chan struct{}, tell func(Ping)) {
 	}
 }
 
-// Ping sends one ping; false if it says nothing about the program.
+// Ping sends one ping and waits for its reply. It returns false if the ping says nothing about the program.
 func (p *Process) Ping(done <-chan struct{}) (g Ping, ok bool) {
 	g.Began = time.Now()
 	c := newCall(opPing, true)

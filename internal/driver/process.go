@@ -16,8 +16,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// patience is how long the program may take to reply to a ping, and to read a line, at least. A call waits for its
-// reply until it is cancelled, and for offPatience after that.
+// patience is the shortest time after which the suite gives up a program that does not reply to a ping, or does not
+// read a line. A call waits for its reply until it is cancelled, and for offPatience after that.
 const (
 	patience      = 5 * time.Second
 	offPatience   = 4 * time.Second
@@ -52,7 +52,7 @@ type Process struct {
 	noise    int64
 	sample   string            // first line that is no message
 	failures map[string]int64  // text of an error -> how often it was returned
-	broke    history.Breakdown // how it ended by itself, if it did
+	broke    history.Breakdown // how the program ended on its own; zero = it did not
 	brokeAt  time.Time
 	lines    []byte // requests that were not written yet
 	writing  bool   // a goroutine is writing, and will write them
@@ -86,7 +86,8 @@ func (p *Process) PID() int {
 	return p.child.PID()
 }
 
-// Err says why the program cannot be used any more, with the last line of its standard error; nil while it can.
+// Err says why the program cannot be used any more, with the last line of its standard error; nil if the program can be
+// used.
 func (p *Process) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,7 +196,7 @@ func (p *Process) event(m *message) error {
 		return fmt.Errorf("it reports hold %d as lost, which no acquire had: a hold is named by the id of its acquire",
 			m.Hold)
 	}
-	if h, ok := p.holds[m.Hold]; ok && !h.told { // the lock may have been released meanwhile
+	if h, ok := p.holds[m.Hold]; ok && !h.told { // the lock may have been released before
 		h.told = true
 		close(h.lost)
 	}
@@ -258,7 +259,7 @@ func (p *Process) ask(ctx context.Context, m request) (message, *call, error) {
 	}
 	a, err := p.await(ctx, c)
 	if err != nil && ctx.Err() != nil {
-		// it may be too late, and the program may ignore it
+		// the request may come too late, and the program may ignore it
 		_ = p.send(request{Op: opCancel, Of: c.id}, newCall(opCancel, true))
 		off, cancel := context.WithTimeout(context.WithoutCancel(ctx), offPatience)
 		defer cancel()
@@ -295,7 +296,7 @@ func (p *Process) leave(c *call, err error) error {
 	return err
 }
 
-// giveBack releases a hold whose caller has gone. The caller has the mutex.
+// giveBack releases a hold whose caller has gone. The caller must hold the mutex.
 func (p *Process) giveBack(hold uint64) {
 	go func() { _ = p.send(request{Op: opRelease, Hold: hold}, newCall(opRelease, true)) }() // as a finally block would
 }

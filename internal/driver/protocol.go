@@ -131,16 +131,16 @@ var fits = map[reflect.Kind]string{
 	reflect.Float64: "a number",
 }
 
-// meant reports whether a line with a field of the wrong type is a message: it has one of the fields that every
-// message has. Otherwise a library has printed it.
+// meant is called for a line in which a field has the wrong type. It reports whether the line is a message: it has one
+// of the fields of which every message has one. Otherwise a library has printed the line.
 func meant(line []byte) bool {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(line, &fields) // the error is ignored: a line that is no object has no fields
 	return fields["id"] != nil || fields["event"] != nil || fields["hello"] != nil
 }
 
-// plain parses the usual form of a reply (without its first brace): a number, words and texts without escapes. It
-// returns false if there is anything else. This makes calls of fast libraries a tenth faster (BenchmarkDrivers).
+// plain parses a reply in the usual form, without its first brace: it has only a number, words, and texts without
+// escapes. It returns false for any other reply. This makes calls of fast libraries a tenth faster (BenchmarkDrivers).
 func (m *message) plain(rest []byte) bool {
 	for {
 		name, value, found := bytes.Cut(rest, []byte(`":`))
@@ -156,7 +156,8 @@ func (m *message) plain(rest []byte) bool {
 	}
 }
 
-// field sets a field of such a reply. The name has only its first quote.
+// field sets a field of such a reply. The name still has its first quote, but not its last. It returns false if the
+// value does not have the usual form.
 func (m *message) field(name, value []byte) bool {
 	yes := string(value) == "true"
 	switch string(name) {
@@ -194,7 +195,7 @@ const (
 	writing = "write"
 )
 
-// traits lists what a program can say about its lock that is no claim.
+// traits lists the properties, other than claims, that a program can state about its lock.
 var traits = []struct {
 	name, says string
 	flag       func(*locks.Spec) *bool
@@ -227,7 +228,7 @@ func Claims() (all [][2]string) {
 			"for certain. Without it `busy` means that the call had no effect"})
 }
 
-// names matches valid names of drivers, which become part of file names.
+// names is the pattern of valid names of drivers. A driver's name becomes a part of file names.
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
 
 // spec returns the lock as the greeting describes it. The error lists everything that is wrong with it.

@@ -12,9 +12,10 @@ import (
 	"hammerlock/topologies"
 )
 
-// reach returns how the program reaches a site. The program connects to a relay, which connects as the suite's
-// clients do, in three cases: proxies identify processes by their source addresses, an operator moves the primary, or
-// attached servers use TLS. Sentinels and clusters announce addresses to which no relay leads.
+// reach returns how the program reaches a site. The program connects to a relay, which connects as the suite's clients
+// do, if one of these is true: the servers are behind links for faults or mapped addresses; proxies identify processes
+// by their source addresses; an operator moves the primary; attached servers use TLS. Sentinels and clusters announce
+// addresses to which no relay leads.
 func (p *Process) reach(ctx context.Context, a topologies.Access, source int) (s site, err error) {
 	s = site{User: a.User, Password: a.Password, DB: a.DB, Master: a.Master, Cluster: a.Cluster, Addrs: a.Addrs}
 	plain, elsewhere := !a.Cluster && a.Master == "", len(a.Links)+len(a.Map) > 0
@@ -93,14 +94,14 @@ func (r *relay) carry(ctx context.Context, near *net.TCPConn) {
 	var back sync.WaitGroup
 	back.Go(func() {
 		_, _ = io.Copy(near, far)
-		_ = near.CloseWrite() // if one side breaks, the other one does
+		_ = near.CloseWrite() // the end of one side ends the other side, too
 	})
 	_, _ = io.Copy(far, near)
 	_ = far.Close()
 	back.Wait()
 }
 
-// keep notes connections so that they can be closed; false if the relay is closed already.
+// keep adds connections to those that Close will break. It returns false if the relay is closed already.
 func (r *relay) keep(conns ...net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

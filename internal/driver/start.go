@@ -23,8 +23,8 @@ import (
 // not depend on the suite's environment.
 var Inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
-// helloTimeouts are the times for the greeting in each attempt, since a machine may be slow once; openTimeout is the
-// time for connecting.
+// helloTimeouts are the time limits for the greeting, one for each attempt. There are two attempts, since a machine may
+// be slow once. openTimeout is the time limit for connecting.
 var helloTimeouts = []time.Duration{5 * time.Second, 15 * time.Second}
 
 const openTimeout = 10 * time.Second
@@ -43,7 +43,7 @@ func Greet(ctx context.Context, args, env []string) (locks.Spec, error) {
 }
 
 // Start starts the program of a lock and lets it connect to the sites. The greeting must be the same as before. The
-// caller closes it, even after it has failed.
+// caller must close the Process, even if the program fails later.
 func Start(ctx context.Context, s locks.Spec, o Options) (*Process, error) {
 	again, p, err := start(ctx, s.Program.Args, s.Program.Env, o.Env)
 	if err != nil {
@@ -70,8 +70,8 @@ type Options struct {
 	Env      []string      // environment variables besides those in its Spec
 }
 
-// start starts a program and reads its greeting. If that does not come in time, it tries once more. The variables added
-// are not part of its Spec.
+// start starts a program and reads its greeting. If the greeting does not come in time, start tries once more. The
+// variables added are not part of the program's Spec.
 func start(ctx context.Context, args, env, added []string) (s locks.Spec, p *Process, err error) {
 	for _, within := range helloTimeouts {
 		if s, p, err = try(ctx, args, env, added, within); !errors.Is(err, errMute) {

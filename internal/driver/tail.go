@@ -29,7 +29,7 @@ type tail struct {
 	at      time.Time // when it came
 }
 
-// alarms matches the lines by which runtimes report a panic, or an exception that was not caught.
+// alarms is the pattern of the lines by which runtimes report a panic, or an exception that was not caught.
 var alarms = regexp.MustCompile(
 	`^(panic|fatal error): |^thread '.*' panicked at |^Exception in thread |UnhandledPromiseRejection`)
 

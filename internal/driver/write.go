@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// send queues a request for writing. One write contains the requests of all workers until then. A write for each
-// request would wake the program each time, which costs more than the library's own messages.
+// send queues a request for writing. One write contains all requests that workers have queued before it. A write for
+// each request would wake the program each time, which costs more than the library's own messages.
 func (p *Process) send(m request, c *call) error {
 	p.mu.Lock()
 	if p.err != nil {

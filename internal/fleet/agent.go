@@ -47,8 +47,8 @@ const helloEvery = time.Second
 // errRefused means that a coordinator cannot use the agent.
 var errRefused = errors.New("refused")
 
-// Work is the main loop of an agent. It joins a coordinator and works for it until ctx ends, and waits while there is
-// none. It returns an error if the agent can never work for the existing coordinator.
+// Work is the main loop of an agent. It joins a coordinator and works for it until ctx ends. While there is no
+// coordinator, it waits. It returns an error if the agent can never work for the existing coordinator.
 func Work(ctx context.Context, o AgentOptions) error {
 	w := &worker{o: o, me: introduce(o.Name, rand.Text(), o.Version)}
 	if o.machine != "" {

@@ -32,7 +32,8 @@ func (t *task) catch(ctx context.Context, o *order) (answer, error) {
 	return answer{Caught: true, Worker: c.caught.Worker, Key: c.caught.Key, Hold: c.caught.Hold}, nil
 }
 
-// want starts to wait for a worker, unless that wait has started. It returns nil if the run has not begun, or is over.
+// want starts to wait for a worker, unless that wait has started, and returns the state of the wait. It returns nil if
+// the run has not begun, or is over.
 func (t *task) want(ctx context.Context, o *order) *catch {
 	t.mu.Lock()
 	defer t.mu.Unlock()

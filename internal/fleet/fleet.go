@@ -58,7 +58,8 @@ type presence struct {
 	heard time.Time
 }
 
-// gone is the silence after which a waiting agent no longer counts. Agents announce themselves each second.
+// gone is the length of silence after which a waiting agent is regarded as absent. Agents announce themselves each
+// second.
 const gone = 4 * time.Second
 
 // planMost is the largest size of a message in bytes. A plan may contain the trace of an open loop.

@@ -22,7 +22,7 @@ type gate struct {
 const catchTurn = 50 * time.Millisecond
 
 // Catch implements crew.Catcher. Every agent stops the next worker at the point. The first agent with such a worker
-// wins; the others let theirs continue.
+// wins; the other agents let their workers continue.
 func (g *gate) Catch(ctx context.Context, p workload.Point, key int32) (*workload.Caught, error) {
 	g.turn <- struct{}{}
 	g.next++
@@ -49,7 +49,8 @@ func (g *gate) Catch(ctx context.Context, p workload.Point, key int32) (*workloa
 	return nil, fmt.Errorf("%w %s: %w", workload.ErrNobody, p, context.Cause(asking))
 }
 
-// catch asks an agent repeatedly until it has stopped a worker, or until ctx ends; then it returns nil.
+// catch asks an agent repeatedly until the agent has stopped a worker. It returns nil if ctx ends before that, or if
+// the agent does not answer.
 func (a *agent) catch(ctx context.Context, o order) *workload.Caught {
 	for ctx.Err() == nil {
 		got, err := a.order(o, orderTimeout)

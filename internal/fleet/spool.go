@@ -30,8 +30,8 @@ type spool struct {
 
 func newSpool(nc *bus) *spool { return &spool{nc: nc, moved: make(chan struct{}, 1)} }
 
-// add keeps a frame, and sends it when fewer than window frames are unacknowledged. Its number is one more than the
-// last.
+// add keeps a frame, and sends it when fewer than window frames are unacknowledged. The number of the frame is one more
+// than that of the previous frame.
 func (s *spool) add(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -257,7 +257,7 @@ func (t *task) report(ctx context.Context, r crew.Report) {
 			t.w.o.Say(fmt.Sprintf("run %s: done; %d frames are written", t.plan.Run, all))
 			t.giveUp("")
 			return
-		default: // ask even if told: the answer has the number of written frames, whose acknowledgement may be lost
+		default: // even if told: the answer has the number of written frames, whose acknowledgement may be lost
 			last := final{Run: t.plan.Run, Agent: t.w.me.Epoch, Frames: all, Report: r}
 			if got, err := ask[ack](t.w.nc, finalSubject, last, exchangeMost); err == nil {
 				t.hear()

@@ -78,7 +78,7 @@ func (c *check) server(ctx context.Context, attached *topologies.Topology) topol
 	return c.toStart(ctx)
 }
 
-// preflight tests, on an existing deployment, everything that the runs will need. It reports the results.
+// preflight checks that an existing deployment allows everything that the runs will need. It reports the results.
 func (c *check) preflight(ctx context.Context, t *topologies.Topology, all []Combination) {
 	if t == nil || len(c.mistakes) > 0 {
 		return
@@ -108,8 +108,8 @@ func (c *check) preflight(ctx context.Context, t *topologies.Topology, all []Com
 	}
 }
 
-// tried opens a lock for the preflight test. It starts the lock's program, if there is one. Background renewals are
-// not tested.
+// tried prepares a lock for the preflight test. It starts the lock's program, if there is one; the returned function
+// ends the program. Background renewals are not tested.
 func tried(ctx context.Context, t *topologies.Topology, s locks.Spec) (locks.Spec, func(), error) {
 	if s.Program == nil {
 		return s, func() {}, nil

@@ -10,8 +10,8 @@ import (
 	"hammerlock/internal/deployment"
 )
 
-// attend prepares to watch the machine, the servers and the workers' keys. About the servers of a watched program,
-// only the traffic is known.
+// attend prepares to watch the machine, the servers and the workers' keys. For a watched program, only the traffic of
+// the servers is known.
 func (x *Run) attend() {
 	lane := func() *history.Lane { return x.record.Lane(ownSlots) }
 	plan := &x.combo.Plan
@@ -26,8 +26,8 @@ func (x *Run) attend() {
 		Closely: len(x.combo.Steps) > 0 && x.combo.Scenario.Name == ""})
 }
 
-// watchGap is the shortest recorded pause while a program is watched for weeks. There would be many shorter ones, and
-// a judge allows a busy machine as much anyway.
+// watchGap is the shortest recorded pause while a program is watched for weeks. Shorter pauses would be too many, and a
+// judge allows a busy machine delays of this length in any case.
 const watchGap = time.Second
 
 // gap returns the shortest pause of this process that is recorded.

@@ -41,7 +41,7 @@ type outcome struct {
 	err error
 }
 
-// of names the lock and the topology. Their scenarios share a time budget.
+// of returns the names of the topology and the lock, whose scenarios share a time budget.
 func (c *Combination) of() string { return c.Topology.Name + " " + c.Lock.Name }
 
 // all runs every combination once. Then it repeats those without a verdict.
@@ -55,8 +55,8 @@ func (b *batch) all(ctx, stop context.Context, from, to int) {
 	b.again(ctx, stop)
 }
 
-// ask runs the combinations that begins selects, in parallel if the machine has room. Those that need the machine for
-// themselves come last, one after the other.
+// ask runs the combinations for which the function begins returns true, in parallel if the machine has room. Those that
+// need the machine for themselves come last, one after the other.
 func (b *batch) ask(ctx, stop context.Context, all []question, begins func(question) bool) {
 	alone := func(q question) int {
 		if b.Combinations[q.number].Scenario.Alone || q.spoilt() {
@@ -67,7 +67,7 @@ func (b *batch) ask(ctx, stop context.Context, all []question, begins func(quest
 	if b.room.jobs != 1 {
 		slices.SortStableFunc(all, func(x, y question) int { return alone(x) - alone(y) })
 	}
-	// beside has the running combinations, each with whether others ran beside it
+	// the keys of beside are the numbers of the running combinations; a value is true if others ran beside that one
 	ended, beside := make(chan outcome), map[int]bool{}
 	started, starting := make(chan struct{}, len(all)), 0
 	for len(all) > 0 || len(beside) > 0 {
@@ -157,10 +157,10 @@ func (b *batch) take(o outcome) {
 	}
 }
 
-// again repeats the runs without a verdict, longer and with the next seed. It does so as often as the plan allows and,
-// for scenarios, while there is time. If the machine or a program was too slow, all times of the scenario grow by the
-// measured factor; otherwise only its duration does. A run that parallel runs may have slowed down is repeated alone
-// and unchanged, which does not count as an attempt.
+// again repeats each run that ended without a verdict, with a longer duration and the next seed. It does so as often as
+// the plan allows and, for scenarios, while there is time. If the machine or a program was too slow, all times of the
+// scenario grow by the measured factor; otherwise only its duration does. A run that parallel runs may have slowed down
+// is first repeated alone with the same duration, which does not count as an attempt.
 func (b *batch) again(ctx, stop context.Context) {
 	for n, by := range b.Plan.again() {
 		open := b.open

@@ -8,7 +8,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// label warns about measurements with the given server that cannot be trusted; empty = no warning.
+// label returns a warning if measurements with the given server cannot be trusted; empty = no warning.
 func label(server topologies.Server) string {
 	if server.Embedded() {
 		return "embedded: functional only; its latencies and costs say nothing about Redis"

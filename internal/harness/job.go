@@ -69,8 +69,8 @@ type Event struct {
 	Said string
 	// In a watched job, while the workload runs. Controls are sent once, at the start.
 	Snapshot *measure.Snapshot
-	// Locks returns the measurements of a program's locks so far. It is sent once, when the run has started. Any
-	// goroutine may call it.
+	// Locks returns the measurements of a program's locks so far. The function is sent once, when the run has started.
+	// Any goroutine may call it.
 	Locks    func() ([]measure.LockRow, []results.HotLock)
 	Controls *measure.Controls
 	Took     time.Duration
@@ -169,7 +169,7 @@ func (j *Job) count(e *Event) {
 }
 
 // named makes one run of a combination. It returns the factor by which a repetition must be longer; 0 = no repetition
-// is needed. It sends on started when the run has begun to work, or could not.
+// is needed. It sends on started when the run has begun to work, or when it cannot begin.
 func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct{}) (run *results.Run, longer int,
 	err error) {
 	c := &j.Combinations[number]

@@ -238,7 +238,8 @@ func (p *Plan) measuredPhases(measured []results.Run) (all []results.Phase) {
 	return all
 }
 
-// steerable tells whether the rate may be changed during the run. It may not if the plan sets it for each moment.
+// steerable tells whether the rate may be changed during the run. It may not be changed if the plan sets it for each
+// moment.
 func (p *Plan) steerable() bool { return len(p.Workload.Stretches)+len(p.Workload.Trace) == 0 }
 
 // load describes the load of a stretch.
@@ -266,7 +267,7 @@ func load(s *workload.Stretch, open bool) string {
 // lookEvery is the time between two calls of Job.Hopeless.
 const lookEvery = time.Second
 
-// gated extends tell: it ends a run for which Job.Hopeless returns a reason.
+// gated returns a function that calls tell, and ends the run when Job.Hopeless returns a reason.
 func (x *Run) gated(tell func(now, final time.Duration)) func(now, final time.Duration) {
 	if x.job.Hopeless == nil {
 		return tell

@@ -280,7 +280,7 @@ func (p *Plan) alone() bool {
 
 // faults parses the faults for every combination. An error in several combinations is reported once.
 func (c *check) faults(all []Combination) {
-	// without combinations, because of other errors, errors in faults are still reported
+	// if other errors leave no combination, errors in faults are still reported
 	if p := c.plan; len(all) == 0 {
 		x := Combination{Plan: p.phased()}
 		_, mistakes := x.steps(faults.Scene{Can: topologies.Spec{}.Can()})

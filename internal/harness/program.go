@@ -165,7 +165,7 @@ func (p *Plan) source(s *faults.Scene) {
 	}
 }
 
-// endless tells whether the run continues until a user ends it. Such an end is not early.
+// endless tells whether the run continues until a user ends it. Such an end does not count as early.
 func (x *Run) endless() bool {
 	return x.deployment.Program != nil && x.combo.Plan.Program.Command == ""
 }

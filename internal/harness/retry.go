@@ -53,9 +53,10 @@ func (p *Plan) repeat(longer int) {
 // longest is the largest factor by which the times of a scenario can grow.
 const longest = 8
 
-// again turns the combination into a repetition that is longer by the factor by. If all is true, all times grow,
-// including leases; otherwise only the duration does. If requests are counted, only the duration grows, because longer
-// leases do not change how often a lock sends requests. The argument why tells what was wrong with the last run.
+// again turns the combination into a repetition. The argument by is the factor by which the repetition is longer. If
+// all is true, all times grow, including leases; otherwise only the duration does. If requests are counted, only the
+// duration grows, because longer leases do not change how often a lock sends requests. The argument why tells what was
+// wrong with the last run.
 func (c *Combination) again(by int, all bool, why string) {
 	if c.Plan.Service != nil {
 		why += "; the next attempt found the service's store as this one left it"
@@ -78,7 +79,7 @@ func (c *Combination) stretch(by int) {
 }
 
 // idle returns how long the lock may be free, without an explanation, while workers wait. It grows with the other
-// times, because the pause of a stalled holder does. A mutex, for example, may stay in a process for that long.
+// times, because the pause of a stalled holder grows, too. A mutex, for example, may stay in a process for that long.
 func (c *Combination) idle() time.Duration { return time.Duration(c.Stretched) * time.Second }
 
 // short returns the factor by which a scenario must be longer so that the lock's program can keep its leases; 1 = it
@@ -91,9 +92,9 @@ func (c *Combination) short() int {
 	return int((p.Least + ttl - 1) / ttl)
 }
 
-// howMuchLonger returns the factor by which a repetition must be longer. It tells how much too slow the machine, a
-// server or the lock's program was, compared with the limit that follows from the lease. It is 1 if none was too slow,
-// and 0 if no repetition is needed.
+// howMuchLonger returns the factor by which a repetition must be longer. The factor is how much too slow the machine, a
+// server or the lock's program was, compared with the limit that follows from the lease. It is 1 if none of them was
+// too slow, and 0 if no repetition is needed.
 //
 // A run without a scenario is only repeated after an unplanned event. The end of a service's program is no such event,
 // because that program is under test.

@@ -148,8 +148,8 @@ func (x *Run) begin() (err error) {
 	return nil
 }
 
-// metered returns the options of the meter. It measures the workers' visits within the planned time, or the traffic of
-// a program.
+// metered returns the options of the meter. The meter measures the workers' visits within the planned time, or the
+// traffic of a program.
 func (x *Run) metered() measure.Options {
 	if x.deployment.Program != nil {
 		return measure.Options{Workers: recording.ReadWorkers, Keys: recording.ReadKeys, To: history.Forever}

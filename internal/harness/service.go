@@ -14,8 +14,7 @@ import (
 	"hammerlock/workload"
 )
 
-// leastTTL returns the shortest lease that may be requested. The leases of a service are unknown, so it returns 0
-// there.
+// leastTTL returns the shortest lease that may be requested; 0 for a service, whose leases are unknown.
 func (p *Plan) leastTTL() time.Duration {
 	if p.Service != nil {
 		return 0

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Width is the most columns of a table or wrapped text, and narrowest the fewest that are assumed.
+// Width is the largest number of columns of a table or wrapped text; narrowest is the smallest number that is assumed.
 const (
 	Width     = 100
 	narrowest = 80
 )
 
-// Columns is the number of columns for tables and text on w: the terminal's, between 80 and Width. It is Width if w is
-// neither a terminal nor has a method Columns.
+// Columns returns the number of columns for tables and text on w: that of the terminal, but at least 80 and at most
+// Width. It returns Width if w is neither a terminal nor has a method Columns.
 func Columns(w io.Writer) int {
 	switch w := w.(type) {
 	case interface{ Columns() int }:
@@ -44,7 +44,8 @@ func (p *Printer) Line(format string, args ...any) {
 	}
 }
 
-// Wrapped writes a text after a head, with indented further rows. Rows end at Columns if head is as wide as the indent.
+// Wrapped writes a head and a text. Rows after the first are indented. Rows end at Columns if head is as wide as the
+// indent.
 func (p *Printer) Wrapped(head string, indent int, text string) {
 	for i, row := range Wrap(text, Columns(p.W)-indent) {
 		if i > 0 {
@@ -71,7 +72,7 @@ const noBreak = "\u00a0"
 
 // Unbroken makes the blanks in numbers, and before their units, non-breaking.
 func Unbroken(text string) string {
-	for range 2 { // matches do not overlap: a group of digits touches two blanks
+	for range 2 { // twice, because matches do not overlap, and a group of digits may have a blank on both sides
 		text = inNumber.ReplaceAllString(text, "$1"+noBreak+"$2")
 	}
 	return text

@@ -15,8 +15,8 @@ type Mistake struct {
 	Text    string // the whole message
 }
 
-// Wrong returns a mistake in a setting. Its text is the flag and the formatted text, with a blank in between unless
-// that begins with a colon.
+// Wrong returns a mistake in a setting. Its text is the flag and the formatted text, with a blank in between unless the
+// formatted text begins with a colon.
 func Wrong(setting, format string, args ...any) Mistake {
 	text := fmt.Sprintf(format, args...)
 	switch {
@@ -29,7 +29,7 @@ func Wrong(setting, format string, args ...any) Mistake {
 	return Mistake{Setting: setting, Text: text}
 }
 
-// In names the item of the setting, and the item's setting, that is wrong.
+// In returns the mistake with the item of the setting that is wrong, and the key in that item.
 func (m Mistake) In(item, key string) Mistake {
 	m.Item, m.Key = item, key
 	return m
@@ -47,7 +47,7 @@ func (all *Mistakes) Add(more ...Mistake) {
 	}
 }
 
-// String has one mistake a line.
+// String returns the mistakes, each on its own line.
 func (all Mistakes) String() string {
 	return strings.Join(Names(all, func(m Mistake) string { return m.Text }), "\n")
 }

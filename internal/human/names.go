@@ -9,8 +9,8 @@ import (
 // fewNames is the longest list of names to print in full.
 const fewNames = 20
 
-// Instead answers an unknown name with the probable one and with the existing ones. A long list is cut, with a hint to
-// --list.
+// Instead returns the answer to an unknown name: the existing names, and the name that was probably meant. A long list
+// is cut, with a hint to --list.
 func Instead(name string, good []string) string {
 	meant := Meant(name, good)
 	switch {

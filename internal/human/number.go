@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Duration writes a duration with its unit and three significant digits.
+// Duration formats a duration with its unit and three significant digits.
 func Duration(d time.Duration) string {
 	if d < time.Microsecond {
 		return strconv.FormatInt(int64(d), 10) + " ns"
@@ -24,10 +24,10 @@ func Duration(d time.Duration) string {
 	return Number(float64(d)/float64(unit)) + name
 }
 
-// roundsUp is the shortest duration that three digits show as one unit.
+// roundsUp returns the shortest duration that becomes one unit when it is rounded to three digits.
 func roundsUp(unit time.Duration) time.Duration { return unit - unit/2000 }
 
-// Number writes a number with three significant digits, or all digits before the point if they are more.
+// Number formats a number with three significant digits, or with all digits before the point if these are more.
 func Number(x float64) string {
 	if x == 0 {
 		return "0"

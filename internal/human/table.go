@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Table writes rows of cells, the heading first. The first names columns identify a row. A table wider than Columns is
-// split into several, each of which begins with these columns.
+// Table writes rows of cells, the heading first. The argument names is the number of columns, from the left, that
+// identify a row. A table wider than Columns is split into several, each of which begins with these columns.
 func (p *Printer) Table(rows [][]string, names int) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {

@@ -17,7 +17,8 @@ const Attempts = 5
 
 const interval = 5 * time.Millisecond
 
-// Wait waits until a state is reached. The test fails if that takes longer than Deadline; what names the state.
+// Wait waits until a state is reached. The test fails if that takes longer than Deadline. The argument what names the
+// state.
 func Wait(t testing.TB, what string, reached func() bool) {
 	t.Helper()
 	end, tick := time.NewTimer(Deadline), time.NewTicker(interval)
@@ -33,8 +34,9 @@ func Wait(t testing.TB, what string, reached func() bool) {
 }
 
 // Again repeats an attempt until it is decided, at most Attempts times. An attempt returns why the machine made it
-// undecided, for example "paused"; empty means decided. A wrong answer fails the test at once. n counts from 0, for key
-// names. If all attempts are undecided, the test fails in CI, and is skipped on other machines, which may be busy.
+// undecided, for example "paused"; empty means decided. A wrong answer fails the test immediately. The argument n
+// counts the attempts from 0, so that each can use its own keys. If all attempts are undecided, the test fails in CI,
+// and is skipped on other machines, which may be busy.
 func Again(t testing.TB, attempt func(n int) (undecided string)) {
 	t.Helper()
 	var undecided string
@@ -53,7 +55,7 @@ func Again(t testing.TB, attempt func(n int) (undecided string)) {
 // Nightly reports whether a test tries all variants; otherwise it tries one of each kind.
 func Nightly() bool { return os.Getenv("NIGHTLY") != "" }
 
-// Need skips a test without a requirement, and names it. In CI the test fails.
+// Need skips the test if a requirement is missing. The argument what names the requirement. In CI the test fails.
 func Need(t testing.TB, there bool, what string) {
 	t.Helper()
 	switch {

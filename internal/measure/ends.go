@@ -2,8 +2,8 @@ package measure
 
 import "time"
 
-// ends counts the visits that ended in each time slot. Counters of servers and clients are read a little late, so each
-// reading is divided by the number of visits that had ended by then.
+// ends has the number of visits that ended in each time slot. Counters of servers and clients are read a little late,
+// so each reading is divided by the number of visits that had ended by then.
 type ends struct {
 	from, cell time.Duration
 	counts     [400]int64

@@ -19,8 +19,8 @@ const (
 	coarseDigits = 2
 )
 
-// histogram is a distribution of durations. An HdrHistogram has its minimum, maximum and sum only to within a bucket;
-// this type adds the exact ones. It is not safe for concurrent use.
+// histogram is a distribution of durations. An HdrHistogram knows its minimum, maximum and sum only up to the width of
+// a bucket; this type has the exact values. It is not safe for concurrent use.
 type histogram struct {
 	hist  *hdrhistogram.Histogram // lacks the buffered durations until the method buckets adds them
 	buf   []repeated

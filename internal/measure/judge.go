@@ -8,15 +8,15 @@ import (
 	"hammerlock/results"
 )
 
-// limit is a symptom of an overloaded load generator. From two values on, the generator counts as suspect and as
-// saturated.
+// limit is a symptom of an overloaded load generator. From the value suspect on, the generator is suspect. From the
+// value saturated on, it is saturated.
 type limit struct {
 	value, suspect, saturated float64
 	text                      string
 }
 
-// Shares of the CPU cores. Once other programs or the hypervisor use suspectOthers, the generator is suspect. If they
-// use disturbing while the machine uses at least halfBusy, it is disturbed.
+// Shares of the CPU cores. If other programs or the hypervisor use at least suspectOthers, the generator is suspect. If
+// they use at least disturbing while the machine uses at least halfBusy, the generator is disturbed.
 const suspectOthers, disturbing, halfBusy = 0.1, 0.25, 0.5
 
 // judge decides whether the load generator distorts the measurement. The limits are conventions. Timers are normally

@@ -50,7 +50,7 @@ type Meter struct {
 	idleWaited time.Duration // total time that locks were free while a worker waited, summed over pages
 }
 
-// stores counts the writes of the counter in the whole run, including the warm-up.
+// stores has the numbers of the counter's writes in the whole run, including the warm-up.
 type stores struct {
 	Acknowledged int64
 	Unknown      int64
@@ -241,8 +241,8 @@ func (m *Meter) tried(op *history.Op) {
 	}
 }
 
-// stopWaiting records the end of a wait. After the measurement fewer workers compete. A wait that ends then counts as
-// unfinished at the end of the measurement.
+// stopWaiting records the end of a wait. After the measurement fewer workers compete, so a wait that ends then counts
+// as unfinished at the end of the measurement.
 func (m *Meter) stopWaiting(worker int32, w *workerMeter, now time.Duration, granted, measured bool) {
 	w.waiting = false
 	at := &m.pages[w.key].waiting
@@ -264,7 +264,7 @@ func (m *Meter) stopWaiting(worker int32, w *workerMeter, now time.Duration, gra
 	}
 }
 
-// granted records a grant for pair, which joins it with the release before it, once both were observed.
+// granted records a grant. The method pair joins the grant with the release before it, once both were observed.
 func (m *Meter) granted(op *history.Op, since time.Duration, p *pageMeter) {
 	p.grant, p.grantee, p.since, p.woken, p.pending = op.Return, op.Worker, since, op.Woken, true
 	p.oldest = m.oldest(since, p)

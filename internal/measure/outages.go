@@ -198,8 +198,9 @@ func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 	return ended
 }
 
-// answered returns the start of an unbroken series of "busy" replies that lasted until the given time; that time if
-// there is none. A waiter that knows the end of the lease sends no request before it.
+// answered returns the start of an unbroken series of "busy" replies that lasted until the given time. Without such a
+// series, it returns the given time. A pause of the length least breaks the series, unless knows is true: a waiter that
+// knows the end of the lease sends no request before that end.
 func (p *pageGaps) answered(until, least time.Duration, knows bool) time.Duration {
 	if p.busy > 0 && (until-p.busy < least || knows) {
 		return p.since
@@ -257,8 +258,8 @@ func (o *outages) settle(n int) {
 	}
 }
 
-// decide sets the time from which a page was unavailable in a gap. It returns whether that was long enough for an
-// outage.
+// decide sets the time from which a page was unavailable in a gap. It returns whether the page was unavailable for long
+// enough to be an outage.
 func (o *outages) decide(g *gap) bool {
 	for i := 0; i < len(o.holds) && o.pages[g.key].holders > 0; i++ { // holds in progress have no observed end
 		if h := &o.holds[i]; goesOn(h) && h.Key == g.key && h.From < g.to {

@@ -77,7 +77,7 @@ func (s *strip) advance(n int64) {
 	}
 }
 
-// last copies n cells, up to the cell with the number end.
+// last returns a copy of n cells, of which the last has the number end.
 func (s *strip) last(n int, end int64) []Cell {
 	cells := make([]Cell, n)
 	first := end - int64(n) + 1

@@ -26,8 +26,8 @@ func newWaits(from, to time.Duration) *waits {
 	return &waits{from: from, to: to, granted: newFine(), censored: newFine(), entered: newFine()}
 }
 
-// record adds a wait from first to last, unless it lies outside the window; then in is false. It returns the observed
-// length.
+// record adds a wait from first to last. It returns the observed length, and true. If the wait lies outside the window,
+// it adds nothing and returns false.
 func (w *waits) record(first, last time.Duration, granted bool) (seen time.Duration, in bool) {
 	if last < w.from || first >= w.to {
 		return 0, false
@@ -54,11 +54,11 @@ func (w *waits) count() int64 { return w.granted.count + w.censored.count }
 
 func (w *waits) longest() time.Duration { return max(w.granted.max, w.censored.max) }
 
-// quantiles estimates the quantiles qs (ascending) of the length of a wait. It is the product-limit estimator of
-// Kaplan and Meier (J. Am. Stat. Assoc. 53, 1958) with delayed entry. At each length, granted waits reduce the share
-// of waits that continue, in proportion to all waits known to have reached that length. Censored waits only leave;
-// truncated waits join at their age when the window opened. If a quantile is not reached, because too many waits were
-// censored, it is results.Beyond.
+// quantiles estimates the quantiles qs (ascending) of the length of a wait. It is the product-limit estimator of Kaplan
+// and Meier (J. Am. Stat. Assoc. 53, 1958) with delayed entry. At each length, granted waits reduce the share of waits
+// that continue, in proportion to all waits known to have reached that length. Censored waits only leave; truncated
+// waits join at their age when the window opened. If a quantile is not reached, because too many waits were censored,
+// the result is results.Beyond.
 func (w *waits) quantiles(qs ...float64) []time.Duration {
 	reached := slices.Repeat([]time.Duration{results.Beyond}, len(qs))
 	atRisk := float64(w.count() - w.entered.count)

@@ -7,7 +7,7 @@ import (
 	"hammerlock/results"
 )
 
-// wakes counts tries and hand-offs, indexed by the event that woke the waiting worker.
+// wakes has the numbers of tries and hand-offs, indexed by the event that woke the waiting worker.
 type wakes [int(history.LeaseEnd) + 1]struct {
 	tries, grants int64
 	// nil until the first hand-off, because most locks have only one or two kinds of wake-up

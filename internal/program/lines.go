@@ -9,7 +9,8 @@ import (
 	"hammerlock/internal/witness"
 )
 
-// mostLines is how many lines wait to be printed. If the reader is slow, lines are dropped, and nothing is slowed down.
+// mostLines is the largest number of lines that wait to be printed. Further lines are dropped, so that a slow reader of
+// the output does not slow the watch down.
 const mostLines = 1000
 
 // lines queues the output of a watch until the next tick, because reading traffic must not wait.
@@ -52,7 +53,7 @@ func (s *Source) tell() {
 	}
 }
 
-// hearing is the sink of a watch: its reader, with a line for each gap in a stream.
+// hearing is the sink of a watch. It passes everything to the reader, and reports each gap in a stream in a line.
 type hearing struct {
 	*witness.Reader
 	source *Source

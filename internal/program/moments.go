@@ -7,16 +7,17 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// hook is a function that is called at a kind of command.
+// hook is a function that is called for each command of one kind.
 type hook struct {
 	point string
-	asked bool // call it before the command is forwarded; otherwise before its reply is
+	asked bool // call it before the command is forwarded; otherwise before the reply is forwarded
 	hit   func(lock string) (a *wire.Action, broken bool)
 }
 
-// At registers a function for each command on a lock of one of the kinds in faults.Commands. It is called before the
-// command is forwarded if asked, otherwise before its reply is. Several goroutines call it, and it must not block. It
-// returns what to do with the message, and whether it has handled it; if so, no other function is called.
+// At registers the function hit for commands on locks, of the kind point in faults.Commands. If asked is true, hit is
+// called before the command is forwarded; otherwise before the reply is forwarded. Several goroutines call hit, so it
+// must not block. It returns what to do with the message. If it also returns true, it has handled the message, and no
+// other function is called.
 func (s *Source) At(point string, asked bool, hit func(lock string) (a *wire.Action, broken bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,8 +55,8 @@ var ErrUnused = errors.New("had sent no command that concerns a lock of --locks"
 
 const (
 	tickEvery   = 50 * time.Millisecond
-	settleTime  = 500 * time.Millisecond // how long after the program's end effects usually come
-	settleMost  = 3 * time.Second        // how long after the program's end effects come at the latest
+	settleTime  = 500 * time.Millisecond // usual time from the program's end to the last effect
+	settleMost  = 3 * time.Second        // longest time from the program's end to the last effect
 	summaryTime = time.Minute
 	mostKept    = 4 << 20 // operations of a run
 	latestKept  = 1 << 18 // latest operations of a watch without a command, which may go on for weeks
@@ -74,16 +74,16 @@ type Source struct {
 	run     *wire.Run
 	taps    []io.Closer
 	places  []string // addresses at which clients find the servers
-	deaf    []string // servers without a tap, and why
+	deaf    []string // servers whose stream is not read, and why
 	hooks   atomic.Pointer[[]*hook]
-	until   atomic.Int64           // when the watching ended; 0 = it goes on
+	until   atomic.Int64           // time at which the watching ended; 0 = it continues
 	granted chan string            // granted locks, for faults that wait for a grant
 	lock    atomic.Pointer[string] // the lock that was granted last
 
 	recorder *recorder // nil = nothing is kept on disk
-	lines    lines     // to be told
+	lines    lines     // lines that wait to be printed
 
-	mu       sync.Mutex      // guards what follows
+	mu       sync.Mutex      // guards the fields below
 	own      history.History // what the suite has recorded itself so far
 	program  *topologies.Program
 	proxies  map[*topologies.Node]*wire.Proxy
@@ -94,10 +94,10 @@ type Source struct {
 	workers  int    // number of workers in the history that was written last
 	keys     int
 	ticking  sync.WaitGroup
-	end      func() // of the ticking
+	end      func() // ends the ticking
 }
 
-// New makes a Source. Its topology must be started with Through.
+// New makes a Source. The topology must be started with the Source's method Through in its options.
 func New(s Spec) *Source {
 	return &Source{spec: s, granted: make(chan string), proxies: map[*topologies.Node]*wire.Proxy{},
 		finished: make(chan struct{}), end: func() {}}
@@ -203,7 +203,8 @@ func (s *Source) Begin(chan<- struct{}) (*crew.Session, error) {
 // RoundTrips implements crew.Crew. They are not counted.
 func (s *Source) RoundTrips() (int64, bool) { return 0, false }
 
-// Run implements crew.Crew: it lets the program run, or others connect, until that is over.
+// Run implements crew.Crew. It lets the program run or, without a program, lets clients connect, until the watching
+// ends.
 func (s *Source) Run(_, stop context.Context) (crew.Report, error) {
 	err := s.watch(stop)
 	s.until.Store(int64(s.clock.Now()))
@@ -226,7 +227,7 @@ func (s *Source) Run(_, stop context.Context) (crew.Report, error) {
 // Finish ends the watching of a service's programs.
 func (s *Source) Finish() { close(s.finished) }
 
-// watch waits for the end.
+// watch starts the program, if there is one, and waits until the watching ends.
 func (s *Source) watch(stop context.Context) error {
 	ctx, cancel := stop, context.CancelFunc(func() {})
 	if d := s.spec.Duration; d > 0 {
@@ -265,7 +266,7 @@ func (s *Source) watch(stop context.Context) error {
 }
 
 // restarted waits until a program that a fault has killed was started again. It returns false if the program has ended
-// by itself, or if the watching is over.
+// for another reason, or if the watching is over.
 func (s *Source) restarted(ctx context.Context) bool {
 	for s.program.Ended() == "" {
 		if s.program.State() != topologies.Down {
@@ -280,7 +281,8 @@ func (s *Source) restarted(ctx context.Context) bool {
 	return false
 }
 
-// went says how the program ended, if it failed.
+// went is called after the program has ended. If the program failed, it notes how, or returns an error if no command of
+// a lock was seen.
 func (s *Source) went() error {
 	why := s.program.Ended()
 	if why == "" || s.program.Succeeded() {
@@ -300,7 +302,7 @@ func (s *Source) Note(text string) {
 	s.notes = append(s.notes, text)
 }
 
-// Close implements crew.Crew. It does not close the topology, which ends the program.
+// Close implements crew.Crew. It does not end the program: the topology does, when it is closed.
 func (s *Source) Close() (err error) {
 	s.end()
 	s.ticking.Wait()

@@ -18,7 +18,8 @@ import (
 // Since returns the operations so far, without the first n. Later replies may still change them.
 func (s *Source) Since(n int) []history.Op { return s.reader.Since(n) }
 
-// Written is the history so far, or all of it at the end, with the operations that the suite has recorded itself.
+// Written returns the history so far or, if over is true, all of it. The argument own has the operations that the suite
+// itself has recorded.
 func (s *Source) Written(own history.History, over bool) *history.History {
 	s.mu.Lock()
 	gone := s.program == nil || s.program.State() == topologies.Down
@@ -46,7 +47,7 @@ func (s *Source) Written(own history.History, over bool) *history.History {
 	return h
 }
 
-// happened removes faults whose moment never came, such as an extension, because the program may never do that.
+// happened removes the faults whose moment never came. For example, a program may never extend a lock.
 func happened(h *history.History) {
 	for n := len(h.Faults) - 1; n >= 0; n-- {
 		if slices.ContainsFunc(h.Ops, func(op history.Op) bool { return op.Value == int64(n) }) {
@@ -77,7 +78,7 @@ func (s *Source) Lease() time.Duration {
 	return sums.Lease
 }
 
-// Fill writes what was read into the record of a run whose history is written.
+// Fill adds the facts that were read to the record of a run. The history of the run must have been written before.
 func (s *Source) Fill(r *results.Run) {
 	sums, _ := s.reader.Sums()
 	numbers := s.Locks()
@@ -86,7 +87,7 @@ func (s *Source) Fill(r *results.Run) {
 	r.Visits = results.Visits{Begun: sums.Grants, Done: sums.Grants}
 	r.Measured = int64(time.Since(s.started))
 	r.Duration = r.Measured
-	if s.recorder != nil { // the history has it
+	if s.recorder != nil { // the history has the operations, so the recorder's files can go
 		s.recorder.stop()
 		_ = os.RemoveAll(s.recorder.dir)
 	}

@@ -26,12 +26,12 @@ const RecorderDir = "recorder"
 const restFile = "rest"
 
 const (
-	cutAfter    = 10 * time.Second // how long after a violation it is cut out: by then its operations are known
+	cutAfter    = 10 * time.Second // time from a violation until it is cut out: by then its operations are known
 	restEvery   = 5 * time.Second  // how much a kill -9 loses at most
 	mostPieces  = 2 << 30          // bytes of all pieces; the oldest are deleted first
 	mostWaiting = 8                // pieces that wait to be written
 	mostLocks   = 1000             // violated locks that wait to be cut out
-	mostCuts    = 100              // of a watch
+	mostCuts    = 100              // largest number of times that violations of a watch are cut out
 )
 
 // Violated is a lock with violations that were not cut out yet.
@@ -139,7 +139,8 @@ func (c *recorder) shelve(p *witness.Piece) {
 	}
 }
 
-// rest writes the incomplete piece from time to time. If there is no room, the last version stays.
+// rest writes the incomplete piece from time to time. If the disk has no room, the version that was written before
+// stays.
 func (c *recorder) rest(now time.Duration, piece func() *witness.Piece) {
 	if c.written == 0 || now-c.written >= restEvery {
 		c.written = now
@@ -199,8 +200,8 @@ func (c *recorder) violated(n *witness.Notice) {
 }
 
 // ripe lists the violated locks that are to be cut out now. A lock is cut out again only when its last cut is older
-// than the recorder keeps, or at the end of the watch. The next cut has everything since. The history of the watch
-// has the last part.
+// than the recorder keeps, or at the end of the watch. Violations in between are in the next cut. The history of the
+// watch has the last part.
 func (c *recorder) ripe(now time.Duration, over bool) (all []Violated) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -268,8 +269,8 @@ func read(path string) (*witness.Piece, error) {
 	return &f.Piece, errors.Join(err, failed)
 }
 
-// Recorded completes the history of a watch whose process was killed by what its recorder has left. Without a recorder
-// it returns the same history.
+// Recorded completes the history of a watch whose process was killed. It adds the operations that the watch's recorder
+// has left in the directory. Without a recorder it returns the same history.
 func Recorded(dir string, h *history.History) (*history.History, error) {
 	dir = filepath.Join(dir, RecorderDir)
 	found, err := os.ReadDir(dir)
@@ -313,7 +314,7 @@ func (s *Source) Record(dir string) error {
 	return s.recorder.open(filepath.Join(dir, RecorderDir))
 }
 
-// Violated lists the locks whose violations are to be cut out now. Over means that the watch has ended.
+// Violated lists the locks whose violations are to be cut out now. If over is true, the watch has ended.
 func (s *Source) Violated(over bool) []Violated {
 	if s.recorder == nil {
 		return nil

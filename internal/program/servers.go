@@ -21,9 +21,9 @@ import (
 // server is a server behind a proxy, or one whose stream is read.
 type server struct {
 	topologies.Access
-	node  *topologies.Node // of ours
+	node  *topologies.Node // node that the suite has started; nil = none
 	proxy *wire.Proxy
-	lost  time.Duration // since when its stream is not read; 0 = it is
+	lost  time.Duration // time from which its stream is not read; 0 = it is read
 }
 
 // dial connects to a server without a proxy.
@@ -32,7 +32,7 @@ func (x *server) dial() wire.Dial {
 	return func(ctx context.Context) (net.Conn, error) { return d(ctx, "tcp", x.Addrs[0]) }
 }
 
-// addr is where clients find a server.
+// addr returns the host and port at which clients find a server.
 func (x *server) addr() string {
 	if x.node != nil {
 		return x.node.Addr()
@@ -40,7 +40,7 @@ func (x *server) addr() string {
 	return x.proxy.Addr()
 }
 
-// address is where a program finds a server.
+// address returns the URL with which a program finds a server.
 func (x *server) address() string {
 	u := url.URL{Scheme: "redis", Host: x.addr()}
 	if x.Password != "" {
@@ -68,7 +68,7 @@ func (s *Source) find() {
 	}
 }
 
-// sites are the independent places that a lock stands on.
+// sites returns the number of independent places that a lock uses.
 func (s *Source) sites() int {
 	if s.spec.Own {
 		return len(s.top.Sites)
@@ -81,7 +81,7 @@ func (s *Source) Through(ctx context.Context, n *topologies.Node, client net.Con
 	s.mu.Lock()
 	p := s.proxies[n]
 	s.mu.Unlock()
-	if p == nil { // it is not open yet
+	if p == nil { // the proxy is not open yet
 		_ = client.Close()
 		return
 	}
@@ -155,7 +155,7 @@ func (s *Source) proxy(ctx context.Context, i int, x *server) (err error) {
 	s.proxies[x.node] = x.proxy
 	s.mu.Unlock()
 	at := x.addr()
-	if e.Listen != "" { // in front of a node of ours, too
+	if e.Listen != "" { // this proxy may be in front of a node that the suite has started
 		at = x.proxy.Addr()
 	}
 	place := fmt.Sprintf("%s is at %s", x.Addrs[0], at)

@@ -21,7 +21,7 @@ type Options struct {
 	Clock *history.Clock
 	Lanes []*history.Lane // lanes of the workers
 	Slack time.Duration   // largest difference between the clocks of two lanes
-	Wake  chan struct{}   // workers request a drain on it
+	Wake  chan struct{}   // workers send on it to request a drain
 	// Abandoned lists the numbers of lanes with dead writers; nil = none dies.
 	Abandoned func() []int
 	// For workers on other machines: Feeds are their records; Written receives the time up to which records are on
@@ -31,7 +31,8 @@ type Options struct {
 	Proven  func() history.Agreement
 	// Observe receives every operation, in one goroutine; it must not keep the pointer.
 	Observe func(*history.Op)
-	// Tell is called regularly in the same goroutine, with the time and the time up to which all is observed.
+	// Tell is called regularly in the same goroutine, with the current time, and the time up to which every operation
+	// was observed.
 	Tell func(now, final time.Duration)
 	// Reader supplies the operations; nil = workers record them in lanes.
 	Reader Reader
@@ -80,12 +81,12 @@ type keeper interface {
 	add(*history.Op)
 	// flush writes if it is due, and reports whether all is written.
 	flush(now time.Duration) bool
-	// close ends the history. The argument partial says why the run ended early; proven is the agreement of the
-	// clocks if the header lacks it.
+	// close ends the history. The argument partial says why the run ended early; allowed says that the history counts
+	// as whole all the same. The argument proven is the agreement of the clocks if the header lacks it.
 	close(partial string, allowed bool, measured *history.Measured, proven history.Agreement) error
 }
 
-// Lane adds a lane of the suite itself with so many slots.
+// Lane adds a lane of the suite itself, with the given number of slots.
 func (r *Recording) Lane(slots int) *history.Lane {
 	lane := history.NewLane(r.o.Clock, len(r.lanes), -1, slots, r.o.Wake)
 	r.lanes = append(r.lanes[:len(r.lanes):len(r.lanes)], lane)

@@ -64,7 +64,8 @@ func (s *sheet) add(op *history.Op) {
 	s.own.Ops = append(s.own.Ops, *op)
 }
 
-// flush writes the history if the last time is long enough ago. An error appears at the end.
+// flush starts to write the history if the last write is long enough ago. It returns whether it does. An error does not
+// matter here, because close writes the history again.
 func (s *sheet) flush(now time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -40,8 +40,8 @@ func Run(t *testing.T) {
 	})
 }
 
-// HearHangups makes programs that tests start receive SIGHUP, also if the tests run under nohup, whose setting
-// children inherit.
+// HearHangups lets the programs that tests start receive SIGHUP. If the tests run under nohup, the programs would
+// otherwise inherit its setting, which ignores this signal.
 func HearHangups() {
 	if signals.Ignored(unix.SIGHUP) {
 		signals.Notify(make(chan os.Signal, 1), unix.SIGHUP)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Answer says where the count is in an answer. Zero: the answer is nothing but a number.
+// Answer says where the count is in an answer. The zero value means that the answer is nothing but a number.
 type Answer struct {
 	Field string         // path of a JSON field, with dots for deeper levels: data.views, pages.0
 	Match *regexp.Regexp // the count is the first group, or the whole match

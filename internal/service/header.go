@@ -30,7 +30,7 @@ func ParseHeader(text string) (string, error) {
 	return m[1] + ": " + m[2], nil
 }
 
-// Clone is a deep copy.
+// Clone returns a deep copy.
 func (s *Spec) Clone() *Spec {
 	c := *s
 	c.Headers, c.Serve, c.Refusal = slices.Clone(s.Headers), slices.Clone(s.Serve), slices.Clone(s.Refusal)

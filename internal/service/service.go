@@ -31,7 +31,7 @@ type Spec struct {
 	Silent  bool          // a visit's answer has no count and is not read
 	Refusal []int         // statuses that mean that a visit was not counted
 	Timeout time.Duration // limit for a request
-	Burst   int           // number of simultaneous visits, without further ones; 0 = a load
+	Burst   int           // number of simultaneous visits, which replace the load; 0 = there is a load
 	Serve   []string      // commands that start the service, without passwords
 	Whole   []string      `json:"-"` // the same commands with passwords
 	Headers []string      // headers of every request, in the form of ParseHeader
@@ -39,7 +39,7 @@ type Spec struct {
 	Env     []string // additional variables of the commands
 
 	header http.Header       // with the variables filled in
-	sent   map[string]string // addresses with variables in the query, by the original
+	sent   map[string]string // original address -> address with the variables of its query filled in
 }
 
 // Wire says which traffic between service and Redis is watched.
@@ -129,15 +129,15 @@ func (s *Spec) Settings() map[string]string {
 	return m
 }
 
-// Service is visited by many workers at once. As a counter it returns the page views since Open.
+// Service may be visited by many workers concurrently. As a counter it returns the page views since Open.
 type Service struct {
 	spec   Spec
 	client *http.Client
-	pages  map[string]int32 // by the name of the page's counter
-	base   []int64          // initial count, by page
+	pages  map[string]int32 // name of the page's counter -> page
+	base   []int64          // initial count, indexed by page
 }
 
-// Open asks for the initial counts of the pages. It keeps up to workers idle connections.
+// Open asks for the initial counts of the pages. It keeps at most as many idle connections as there are workers.
 func Open(ctx context.Context, s Spec, pages []workload.Page, workers int) (*Service, error) {
 	dialer := &net.Dialer{Timeout: s.Timeout}
 	c := &Service{spec: s, pages: map[string]int32{}, base: make([]int64, len(pages)), client: &http.Client{
@@ -179,8 +179,9 @@ func (c *Service) count(ctx context.Context, key int32) (int64, error) {
 	return n, nil
 }
 
-// Visit sends one visit. After its error the visit certainly did not count if no connection was made or the service
-// refused it; otherwise that is unknown.
+// Visit sends one visit. It returns the page views since Open, or 0 if the answer has no count. After an error the
+// visit certainly did not count in two cases: no connection was made, or the service refused the visit. Otherwise it
+// may have counted.
 func (c *Service) Visit(ctx context.Context, worker int, key int32) (int64, error) {
 	body, err := c.do(ctx, &c.spec.Visit, worker, key)
 	if err != nil || c.spec.Silent {
@@ -196,7 +197,7 @@ func (c *Service) Visit(ctx context.Context, worker int, key int32) (int64, erro
 // mostBody is the limit in bytes for reading an answer.
 const mostBody = 1 << 20
 
-// do sends a request and returns the body of a 2xx.
+// do sends a request and returns the body of a successful answer (status 2xx).
 func (c *Service) do(ctx context.Context, r *Request, worker int, key int32) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.spec.Timeout)
 	defer cancel()

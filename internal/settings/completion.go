@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// CompleteList completes the last name of a comma-separated list and does not offer a name twice. If open, no space
-// follows, because the text of an item may go on.
+// CompleteList completes the last name of a comma-separated list and does not offer a name twice. If open is true, no
+// space follows, because the text of an item may go on.
 func CompleteList(names []string, open bool) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		head := typed[:strings.LastIndex(typed, ",")+1]

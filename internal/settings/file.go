@@ -195,7 +195,7 @@ func (s *Set) ItemsOf(n *yaml.Node, v *Value) (items []Item, err error) {
 	return []Item{{strings.Join(texts, ","), s.Place(n), items}}, nil
 }
 
-// Placed puts the place of its value before each mistake, unless the value is from the command line.
+// Placed begins each mistake with the place of the wrong value, unless the value is from the command line.
 func (s *Set) Placed(all human.Mistakes) (placed human.Mistakes) {
 	for _, m := range all {
 		origin, key := s.Origins[m.Setting], human.Mistake{Setting: m.Setting, Item: m.Item, Key: m.Key}
@@ -208,7 +208,8 @@ func (s *Set) Placed(all human.Mistakes) (placed human.Mistakes) {
 	return placed
 }
 
-// Write prints a setting and its origin. The first line begins with first, the others with others.
+// Write prints a setting and its origin. The first line begins with the argument first, the other lines begin with the
+// argument others.
 func Write(p *human.Printer, first, others, name string, v *Value, origin string) {
 	text, err := yaml.Marshal(map[string]any{name: v.plain()})
 	p.Err = errors.Join(p.Err, err)
@@ -268,7 +269,7 @@ func (s *Set) KeysOf(n *yaml.Node, of string, good []string) iter.Seq2[string, *
 	}
 }
 
-// TextsOf are the texts of a node: its value, or those of its list. They are not ok if it is something else.
+// TextsOf returns the texts of a node: its value, or the elements of its list. It returns false if the node is neither.
 func TextsOf(n *yaml.Node) (texts []string, ok bool) {
 	switch {
 	case n.Kind == yaml.AliasNode:

@@ -88,7 +88,7 @@ func (s *Set) Text(f Flag, kind string, to *string) *Value {
 	return s.text(f, kind, to, func(string) error { return nil })
 }
 
-// Written declares a flag for an output file and checks at once that it can be written.
+// Written declares a flag for an output file, and checks immediately that the file can be written.
 func (s *Set) Written(f Flag, to *string) { s.text(f, "file", to, Writable) }
 
 var errDirectory = errors.New("it is a directory, and a file is needed")

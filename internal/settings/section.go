@@ -21,7 +21,7 @@ func (s *Set) inSection(f *pflag.Flag) *pflag.Flag {
 	return f
 }
 
-// In are the visible flags of a section; empty = the command's own section.
+// In returns the visible flags of a section; an empty section is that of the command itself.
 func In(flags *pflag.FlagSet, section string) *pflag.FlagSet {
 	in := New().Flags
 	flags.VisitAll(func(f *pflag.Flag) {

@@ -1,6 +1,6 @@
-// Package settings is the table of a command's settings. Each setting is declared once. From that come its flag, its
-// environment variable, its key in a plan's file with the schema, its completion and its row of help. Wrong values
-// are collected as mistakes with their places.
+// Package settings is the table of a command's settings. Each setting is declared once. Its flag, its environment
+// variable, its key in a plan's file with the schema, its completion and its row of help come from that declaration.
+// Wrong values are collected as mistakes with their places.
 package settings
 
 import (
@@ -23,8 +23,8 @@ type Set struct {
 	Lists map[string]*yaml.Node
 	// Hide removes the secrets from a setting's value; nil = there are none.
 	Hide func(setting, text string) string
-	// Origins says where each flag's value comes from, by flag. Places has the places of items and keys in the file.
-	// Settle fills in both.
+	// Origins maps each flag to the origin of its value. Places has the places of items and keys in the file. Settle
+	// fills in both.
 	Origins map[string]string
 	Places  map[human.Mistake]string
 
@@ -81,7 +81,7 @@ func aliases(flag string) (names []string) {
 	return append(names, flag)
 }
 
-// Normal makes a flag known by all of its names.
+// Normal returns the current name of a flag, so that the flag is known by all of its names.
 func Normal(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(Current(name))
 }
@@ -143,7 +143,7 @@ func ValueOf(f *pflag.Flag) *Value {
 	return v
 }
 
-// Having names the flags that the function selects, without cobra's own.
+// Having returns the names of the flags for which the function asked returns true, without cobra's own flags.
 func Having(flags *pflag.FlagSet, asked func(*pflag.Flag, *Value) bool) (names []string) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if v := ValueOf(f); v != nil && asked(f, v) {

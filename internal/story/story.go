@@ -94,8 +94,8 @@ func Of(h *history.History, v *checker.Verdict, found *explore.Found) (*Story, e
 // client is a worker's name in a story, as in traces.
 func client(worker int32) string { return fmt.Sprintf("w%02d", worker) }
 
-// calls lists the calls of the story in order, without refused acquires: all of an exploration (all), otherwise those
-// of the holds in the evidence.
+// calls lists the calls of the story in order, without refused acquires. If all is true, these are all calls of an
+// exploration; otherwise those of the holds in the evidence.
 func calls(h *history.History, v *checker.Verdict, all bool) (ops []history.Op) {
 	end := v.Proved()
 	holds := map[history.ID]bool{}
@@ -156,8 +156,8 @@ func stepsOf(op *history.Op, ops []history.Op, messages []explore.Message) ([]St
 	return steps, nil
 }
 
-// fates maps what happened to a message to a test's faults. A lost message breaks its connection, so that its client
-// need not wait for a timeout.
+// fates has the fault of a test for each thing that may happen to a message. A lost message breaks its connection, so
+// that its client need not wait for a timeout.
 var fates = map[string]string{explore.Lost: "cut", explore.Cut: "cut", explore.Refused: "error"}
 
 // between reports whether another client begins a call between two times.
@@ -167,7 +167,8 @@ func between(ops []history.Op, than *history.Op, from, to time.Duration) bool {
 	})
 }
 
-// hitting returns the story with its faults on a later message of their calls.
+// hitting returns a copy of the story. In the copy, faults on the first message of a call hit the message with the
+// given number instead.
 func (s *Story) hitting(message int) *Story {
 	other := *s
 	other.Steps = slices.Clone(s.Steps)

@@ -1,4 +1,5 @@
-// Package testbed starts real servers for tests, as an operator would: the tested code knows only what it is told.
+// Package testbed starts real servers for tests, as an operator would. The tested code knows only the options that it
+// gets.
 package testbed
 
 import (

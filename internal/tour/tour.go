@@ -115,7 +115,8 @@ func (c *chapter) find() (locks.Spec, topologies.Spec) {
 	return lock, topology
 }
 
-// causes are the causes of which the chapter's run must fail with one, by the lock's entry; none if it must pass.
+// causes returns the causes, from the lock's entry, of which the chapter's run must fail with one; nil if the run must
+// pass.
 func (c *chapter) causes(fenced bool) []string {
 	lock, _ := c.find()
 	fault, _, _ := strings.Cut(c.Fault, "@")
@@ -150,8 +151,8 @@ func (t *Tour) Chapters() []chapter {
 	return append(slices.Clip(Chapters), last)
 }
 
-// Tell prints all chapters and calls run for their plans. It returns the number of wrong and of undecided chapters. It
-// stops at the first error of a run.
+// Tell prints all chapters, and calls the function run with their plans. It returns the number of wrong and of
+// undecided chapters. It stops at the first error of a run.
 func (t *Tour) Tell(run func(harness.Plan) (*results.Run, error)) (wrong, undecided int, err error) {
 	for i, c := range t.Chapters() {
 		shows, err := t.chapter(run, i, &c)
@@ -215,7 +216,7 @@ func (t *Tour) chapter(carryOut func(harness.Plan) (*results.Run, error), number
 }
 
 // met compares a run with the expected causes, and says what differs. With a fenced counter, a late holder must be
-// refused, and nothing lost.
+// refused, and no page view may be lost.
 func met(causes []string, run *results.Run, fenced bool) (met checker.Status, why string) {
 	status, summary := run.Safety()
 	met, _ = results.Met(causes, status, run.Verdicts)

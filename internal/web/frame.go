@@ -22,7 +22,7 @@ const (
 	shownCells  = 400 // cells of each lane: ten seconds, once that time has passed
 )
 
-// series is the measurement second by second. Null is a second without data.
+// series is the measurement second by second. A null stands for a second without data.
 type series struct {
 	At    []float64         `json:"at"` // in seconds
 	Rate  []float64         `json:"rate"`

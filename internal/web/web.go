@@ -76,7 +76,7 @@ func Start(address string) (*Server, error) {
 	return s, nil
 }
 
-// URL is the address of the page. Everybody with this address can read the page; nobody can change anything.
+// URL is the address of the page. Anyone with this address can read the page, but not change anything.
 func (s *Server) URL() string { return fmt.Sprintf("http://%s/%s/", s.listen.Addr(), s.token) }
 
 // Publish sets the snapshot to show. It does not block.
@@ -234,7 +234,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter adds one to the number of readers, which may be -1.
+// enter adds the argument to the number of readers: 1 or -1. It returns an error if no further reader is accepted.
 func (s *Server) enter(one int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -54,7 +54,7 @@ const (
 	gently = false
 )
 
-// end closes both sides.
+// end closes both sides: atOnce or gently.
 func (c *conn) end(now bool) {
 	c.mu.Lock()
 	c.broken.Do(func() { close(c.done) })

@@ -50,7 +50,7 @@ const (
 // Reply is a server's reply, in RESP2 or RESP3.
 type Reply struct {
 	Kind Kind
-	// text of a reply without items, also of a number; a digest as in Request.Args if it has more than 256 bytes
+	// text of a reply without items, even if it is a number; a digest as in Request.Args if it has more than 256 bytes
 	Text  string
 	Int   int64   // the number, or the announced number of items
 	Items []Reply // the first 64 values (4096 for EXEC), counted with nested ones; empty for CONFIG and ACL

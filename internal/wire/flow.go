@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// Limits. More than maxKept, maxArgs, maxValues or maxQueued is not kept; more than one of the others is an error. The
-// size of a buffer is chunkSize.
+// Limits. Data beyond maxKept, maxArgs, maxValues or maxQueued is not kept. Data beyond any other limit is an error.
+// The size of a buffer is chunkSize.
 const (
 	chunkSize = 16 << 10
 	maxKept   = 256  // bytes of a text; a longer text is replaced by its digest
@@ -58,7 +58,7 @@ func (f *flow) place() int64 { return f.dropped + int64(f.seen) }
 // done marks the current value as complete.
 func (f *flow) done() { f.start, f.torn = f.seen, false }
 
-// more forwards complete values, and then reads more bytes.
+// more waits for more bytes to parse. Before that, it forwards the complete values.
 func (f *flow) more() error {
 	if err := f.pass(f.start); err != nil {
 		return err
@@ -98,8 +98,8 @@ func (f *flow) need(n int) error {
 	return nil
 }
 
-// line reads a line of at most the given length, and returns it without "
-// ". The result is valid until the next call.
+// line reads a line of at most the given length, and returns it without CR and LF. The result is valid until the next
+// call.
 func (f *flow) line(most int) (line []byte, err error) {
 	f.part = f.part[:0]
 	for {
@@ -146,7 +146,7 @@ func number(b []byte) (int64, error) {
 	return n, nil
 }
 
-// each passes the next bytes, as they arrive, to a function. The argument left is their number.
+// each calls the function take with the next bytes, as they arrive. The argument left is the number of these bytes.
 func (f *flow) each(left int64, take func([]byte)) error {
 	for left > 0 {
 		if err := f.need(1); err != nil {

@@ -5,8 +5,8 @@ import "strconv"
 var kinds = map[byte]Kind{'+': Simple, '-': Error, ':': Integer, '(': BigNumber, ',': Double, '#': Bool, '_': Nil,
 	'$': Bulk, '=': Verbatim, '!': Error, '*': Array, '~': Set, '>': Push, '%': Map}
 
-// reply reads one reply of a server. Beyond *left values, it parses but does not keep them. It supports no attributes
-// and streamed values, which servers send only for debugging.
+// reply reads one reply of a server. It keeps only the first *left values, and parses the others without keeping them.
+// It supports no attributes and streamed values, which servers send only for debugging.
 func (f *flow) reply(left *int, depth int) (r Reply, err error) {
 	line, err := f.line(maxInline)
 	if err != nil {

@@ -125,7 +125,8 @@ func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool)
 	return nil, false
 }
 
-// has tells whether a hold was valid at a given time, if it was not released.
+// has tells whether a hold was valid at a given time: its lease had not ended, and no other end of the hold had been
+// seen.
 func (h *hold) has(at time.Duration) bool { return h.end > at && (!h.ended || h.over > at) }
 
 // stop records that the servers no longer have a hold.
@@ -137,8 +138,8 @@ func (h *hold) stop(at time.Duration) {
 
 func (h *hold) outsider() bool { return h != nil && h.others }
 
-// share counts a client that asks for a lock while it still holds that lock: several holders seem to share its
-// connection.
+// share looks for a sign that several holders share a connection: a client asks for a lock that it still holds. It
+// counts these signs in r.Improper.
 func (r *Reader) share(b *book, who, token string, at time.Duration) {
 	for _, o := range b.holds {
 		if o.who == who && o.token != token && o.has(at) {
@@ -263,7 +264,8 @@ func (r *Reader) extend(q *sighting, h *hold, op history.Op, guess bool) {
 	r.told(q, h, op, guess)
 }
 
-// free adds a release of a hold, and drops the hold unless the release was an inner one of a reentrant lock.
+// free adds a release of a hold, and drops the hold unless the release was an inner one of a reentrant lock. If guess
+// is true, only the connection shows which hold is meant.
 func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) {
 	op.Kind, op.Hold, op.Worker, op.Token = history.Release, h.id, h.worker, h.mark
 	if op.Outcome == history.OK {
@@ -281,7 +283,8 @@ func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) 
 	}
 }
 
-// told adds an operation on a hold and returns its index; -1 if it is not kept.
+// told adds an operation on a hold and returns its index; -1 if it is not kept. If guess is true, only the connection
+// shows which hold is meant.
 func (r *Reader) told(q *sighting, h *hold, op history.Op, guess bool) int {
 	op.Key = h.key
 	if h.id == 0 || op.Call < h.from {

@@ -39,7 +39,7 @@ type span struct {
 	from, to time.Duration
 }
 
-// use records a command on a data key.
+// use adds a command on a data key to the sheet of that key.
 func (r *Reader) use(q *wire.Request) {
 	if len(q.Args) < 2 || !matches(r.o.Data, q.Args[1]) || q.Return == history.Forever || q.Reply.Kind == wire.Error ||
 		len(r.ops) >= r.o.Most {
@@ -63,7 +63,7 @@ func (r *Reader) use(q *wire.Request) {
 	s.uses = append(s.uses, u)
 }
 
-// stored records an effect on a data key.
+// stored adds an effect on a data key to the sheet of that key.
 func (r *Reader) stored(e *wire.Effect, key string) {
 	if r.o.Most == 0 {
 		return
@@ -72,9 +72,9 @@ func (r *Reader) stored(e *wire.Effect, key string) {
 	s.effects = append(s.effects, store{at: e.At, value: understand(e.Args).token, op: -1})
 }
 
-// settleData turns the commands on data into Load and Store operations. Each belongs to the worker whose connection
-// holds the lock. If holders share connections, it belongs to the only worker that has not released the lock. Values
-// and the server's order show which store a load has read.
+// settleData turns the commands on data into Load and Store operations. Each operation belongs to the worker whose
+// connection holds the lock. If holders may share connections, it belongs to the only worker that has not released the
+// lock; they do not share them if certain is true. Values and the server's order show which store a load has read.
 func (r *Reader) settleData(certain bool) {
 	if r.unreturned = nil; !certain && r.Improper > 0 {
 		r.countUnreturned()
@@ -153,8 +153,8 @@ func (r *Reader) holding(u *use) *hold {
 	return list[n-1].hold
 }
 
-// match assigns a request to each effect: of the requests that wrote the same value, and were called before, the first
-// that was answered. It returns false if an effect has no request, or if a write has no effect.
+// match assigns a request to each effect. It takes the request that was answered first, among those that wrote the same
+// value and were called before the effect. It returns false if an effect has no request, or if a write has no effect.
 func (s *sheet) match() bool {
 	var writes []*use
 	for i := range s.uses {

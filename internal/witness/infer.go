@@ -104,7 +104,8 @@ func (r *Reader) inferScript(l *ledger, s *sighting, a act) {
 	r.do(l.book, a)
 }
 
-// shortest returns the shortest lease that an argument can mean, with numbers read as milliseconds; 0 = no number.
+// shortest returns the shortest lease that an argument can mean, with numbers read as milliseconds; 0 = no argument is
+// a number.
 func shortest(args []string) (ttl time.Duration) {
 	for _, a := range args {
 		if n, err := strconv.ParseInt(a, 10, 40); err == nil && n > 0 &&

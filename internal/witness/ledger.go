@@ -45,7 +45,7 @@ func (r *Reader) ledger(at place) *ledger {
 	return l
 }
 
-// answer adds the reply to a request. While effects cannot be seen, it infers the outcome from the reply at once.
+// answer adds the reply to a request. While effects cannot be seen, it immediately infers the outcome from the reply.
 func (r *Reader) answer(e *entry) {
 	l, s := e.ledger, e.sighting
 	switch v := r.server(l.server); {
@@ -345,9 +345,9 @@ func (r *Reader) ours(n int, ms int64) (from, to time.Duration) {
 	return at - s.ahead - time.Millisecond, at - s.behind + time.Millisecond
 }
 
-// lease returns the shortest lease that a change can have set; 0 = it has no end. An argument of the request is used
-// if it fits the expiry. Otherwise it is the time that was left when the effect was known. A lease begins after the
-// request's call, and before its reply and the reading of its effect.
+// lease returns the shortest lease that a change can have set; 0 = the lease has no end. An argument of the request is
+// used if it fits the expiry. Otherwise the result is the time that was left when the effect was known. A lease begins
+// after the request's call, and before its reply and the reading of its effect.
 func (r *Reader) lease(l *ledger, c *change, until int64, s *sighting) time.Duration {
 	if until == 0 {
 		return 0

@@ -43,7 +43,8 @@ func (r *Reader) End() *Piece {
 	return r.piece(len(r.ops), nil)
 }
 
-// piece makes a piece of the operations before an index. Operations in stays are left out, since they stay in memory.
+// piece makes a piece of the operations before an index. It leaves out the operations whose indices are in stays, since
+// they stay in memory.
 func (r *Reader) piece(upto int, stays map[int]bool) *Piece {
 	p := &Piece{Number: r.pieces, To: r.now, Notes: map[history.ID]string{}, Workers: len(r.workers),
 		Shared: r.Improper > 0 && !r.promised(), Sums: r.Tallies}
@@ -94,8 +95,8 @@ type noted struct {
 	note string
 }
 
-// Join makes a history of consecutive pieces, for the locks that the function of selects. It adds the operations of
-// the history with, which the suite itself has recorded.
+// Join makes a history of consecutive pieces, for the locks for which the function of returns true. It adds the
+// operations of the argument with, which the suite itself has recorded.
 func Join(with *history.History, pieces []*Piece, of func(Lock) bool) *history.History {
 	last, numbers := &Piece{}, map[Lock]int32{}
 	for _, p := range pieces {

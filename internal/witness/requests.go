@@ -126,8 +126,8 @@ func (q *requests) index(e *entry, h reply) {
 	}
 }
 
-// answered moves a request to the queue for answered requests, or for those that will never get a reply. Fruitless
-// means that the request had no effect.
+// answered moves a request to the queue for answered requests, or for those that will never get a reply. If fruitless
+// is true, the request had no effect.
 func (q *requests) answered(e *entry, fruitless bool) {
 	q.drop(e)
 	a := &entry{sighting: e.sighting, ledger: e.ledger, order: e.Return}
@@ -188,8 +188,8 @@ var ranks = []struct {
 	{false, []reply{open, unheard}},
 }
 
-// first returns the request that most likely caused a change; nil if none can have. Within the highest rank that has a
-// candidate, it takes the earliest answered.
+// first returns the request that most likely caused a change; nil if none can have caused it. Within the highest rank
+// that has a candidate, it takes the request that was answered first.
 func (q *requests) first(d *diff, may func(*entry) bool) (best *entry) {
 	names := d.names()
 	look := func(c clue) {

@@ -133,7 +133,7 @@ func incidentOf(server int, key int32, from, to time.Duration) history.Op {
 		Outcome: history.OK}
 }
 
-// History returns everything that was read, merged with the operations of the history with, such as faults. It fills
+// History returns everything that was read, merged with the operations of the argument with, such as faults. It fills
 // in the header's numbers. If over is true, the programs have ended: keys that still exist then were left behind.
 func (r *Reader) History(with *history.History, over bool) *history.History {
 	r.mu.Lock()
@@ -142,7 +142,7 @@ func (r *Reader) History(with *history.History, over bool) *history.History {
 	return r.written(r, with)
 }
 
-// end stops waiting for replies and effects, and completes all operations.
+// end stops waiting for replies and effects, and completes all operations. If over is true, the programs have ended.
 func (r *Reader) end(over bool) {
 	r.now += effectBound + answerBound + groupBound
 	for _, l := range r.ledgers {
@@ -214,9 +214,9 @@ func finished(header *history.Header, ops []history.Op, notes map[history.ID]str
 // promised tells whether the user has said how a command shows its client: by its connection or by an argument.
 func (r *Reader) promised() bool { return r.o.Holder.By == ByConnection || r.o.Holder.By == ByArg }
 
-// undecide makes operations Unknown, and returns their number. If connections are shared, these are the operations
-// that only a connection attributes. In any case, they include those that took the lock from a holder that was not
-// seen again.
+// undecide makes uncertain operations Unknown, and returns their number. There are two kinds: operations that only a
+// connection attributes, if connections are shared; and operations that took the lock from a holder that was not seen
+// again. If promised is true, no operation is uncertain.
 func (s *scribe) undecide(shared, promised bool) int64 {
 	unsure := map[int]bool{}
 	for _, n := range s.guesses {
@@ -243,7 +243,7 @@ func unknown(op *history.Op, v *hold) {
 	}
 }
 
-// finish corrects operations with the knowledge that exists only at the end.
+// finish corrects operations with the knowledge that exists only at the end. If over is true, the programs have ended.
 func (r *Reader) finish(over bool) {
 	r.Guesses += r.undecide(r.Improper > 0, r.promised())
 	r.settleData(r.promised())

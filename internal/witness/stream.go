@@ -304,7 +304,7 @@ func (s *Stream) compare(c *call) {
 	}
 }
 
-// on returns the number of sites that have a write of a token for which so returns true.
+// on returns the number of sites that have a write of a token for which the function so returns true.
 func (s *Stream) on(token uint64, so func(*write) bool) int {
 	sites := map[int]bool{}
 	for _, w := range s.writes[token] {

@@ -97,8 +97,9 @@ type server struct {
 	order   []executed    // some of its last explained effects, in the order of its stream
 }
 
-// executed says that the effect read at one time was executed after the request called at the other. A server executes
-// in the order of its stream. So all effects that were read later were executed after that call, too.
+// executed says that an effect, which was read at the time read, was executed after a request that was called at the
+// time called. A server executes in the order of its stream. So all effects that were read later were executed after
+// that call, too.
 type executed struct{ read, called time.Duration }
 
 // Limits of server.order: the shortest time between two entries, and the number of entries.

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// lock has a release that deletes the key, whoever set it. If RIGHT is set, it deletes only its own.
+// lock has a release that deletes the key, even if another client has set it. If RIGHT is set, it deletes only its own.
 type lock struct {
 	client     *redis.Client
 	key, token string
