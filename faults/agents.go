@@ -84,8 +84,8 @@ var cutAgent = Fault{
 	}),
 }
 
-// agents returns the reason why a fault of agents is unavailable: there are no agents, or why unless ok. It is empty
-// if the fault is available.
+// agents returns the reason why a fault of agents is unavailable. If there are agents and ok is false, the reason is
+// the text why. It is empty if the fault is available.
 func (s Scene) agents(why string, ok bool) string {
 	switch {
 	case s.Agents == 0:

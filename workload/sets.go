@@ -31,7 +31,7 @@ type spot struct {
 	// For the pages after the first one:
 	op      *history.Op // record of the open call
 	seen    Count
-	outcome history.Outcome // of the store of this page; Unknown without a reason = as of the first page
+	outcome history.Outcome // outcome for this page; Unknown without a reason = the same as for the first page
 	reason  history.Reason
 }
 

@@ -73,9 +73,9 @@ type Shape struct {
 	// Tick makes a closed loop of scheduled tasks: at each tick of its clock a worker visits the next page; 0 = off.
 	Tick  time.Duration
 	Apart time.Duration // largest difference between the workers' clocks
-	// every second process has a wall clock that is ahead by this, and from the middle of the run on behind by this
+	// in every second process, the wall clock is ahead by this; in the second half of the run, it is behind by this
 	Skew      time.Duration
-	Reenter   int           // one in this many visits acquires a reentrant lock again; 0 = each
+	Reenter   int           // one in this many visits acquires a reentrant lock again; 0 = every visit
 	Reentries int           // up to this many re-entries in a row; 0 = one
 	Readers   float64       // share of the visits that only read, with a readers-writer lock
 	Upgrade   int           // one in this many readers upgrades to writer and stores, if the lock can do that; 0 = none
