@@ -73,7 +73,7 @@ type pace struct {
 	left    float64       // part of the last step that lies beyond its stretch; 0 = none
 }
 
-// next returns the due time of the next visit; history.Forever = there is none. The argument is the due time of the
+// next returns the due time of the next visit; history.Forever = no more visits. The argument is the due time of the
 // visit before.
 func (p *pace) next(last time.Duration) time.Duration {
 	switch {

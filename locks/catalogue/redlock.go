@@ -39,7 +39,7 @@ const (
 type redlockLock struct {
 	sites   []redis.UniversalClient
 	quorum  int
-	patient bool           // each request waits for the client's timeout instead
+	patient bool           // each request waits as long as the client's timeout allows, without a shorter limit
 	each    func([]func()) // runs the requests to the sites
 	site    siteLock
 }

@@ -43,7 +43,8 @@ func main() {
 	}
 }
 
-// run runs the rounds, prints a line for each and then the table. It returns the number of red rounds.
+// run runs the rounds, prints a line for each and then the table. It returns the number of red rounds, which had a
+// failure.
 func run(ctx context.Context, rounds, loops int, reruns bool) (red int, err error) {
 	end := busy(loops)
 	defer end()
@@ -63,7 +64,7 @@ func run(ctx context.Context, rounds, loops int, reruns bool) (red int, err erro
 		if !green {
 			red++
 			verdict = "RED"
-			if flaky.total() == before { // not a test: a failed build, a data race or a leak
+			if flaky.total() == before { // no test has failed: the reason is a failed build, a data race or a leak
 				flaky.add("(no test)", lastLines(out))
 			}
 		}
@@ -171,7 +172,7 @@ func (f failures) events(in io.Reader) error {
 		parent := func(other event) bool {
 			return other.Package == e.Package && strings.HasPrefix(other.Test, e.Test+"/")
 		}
-		if name := e.Package + "." + e.Test; !slices.ContainsFunc(failed, parent) { // its subtests say more
+		if name := e.Package + "." + e.Test; !slices.ContainsFunc(failed, parent) { // a test is left out if a subtest has failed, which says more
 			f.add(name, cmp.Or(first[name], "(no message)"))
 		}
 	}

@@ -229,7 +229,7 @@ func (w *world) history() *history.History {
 	return &w.h
 }
 
-// answer is a server's answer; silence is none.
+// answer is a server's answer. The value silence means that no answer came.
 type answer int
 
 const (
@@ -274,7 +274,8 @@ func (t *thread) ask(sites []*site, timeout time.Duration, do func(*site) reply)
 	return replies
 }
 
-// send carries a message to a server. It may be delayed or lost; a hung server gets it later, a stopped one never.
+// send carries a message to a server. It may be delayed or lost; a hung server gets it later, and a stopped server
+// never gets it.
 func (w *world) send(s *site, do func()) {
 	if w.loses(s) {
 		return
