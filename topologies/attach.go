@@ -51,7 +51,7 @@ func (l Login) Parts() (user, password string) { return l.user, l.password }
 // Format implements fmt.Formatter. It prints a placeholder for every verb, so no log shows a password.
 func (l Login) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(hidden)") }
 
-// Of returns a copy of the Spec kind whose servers are the attached ones.
+// Of returns a copy of a Spec whose servers are the attached ones.
 func (a *Attachment) Of(kind Spec) Spec {
 	kind.attached, kind.embeddable, kind.join, kind.healthy = a, false, nil, writable
 	kind.Nodes = 1

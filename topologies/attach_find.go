@@ -286,8 +286,8 @@ func (t *Topology) findBehindSentinels(ctx context.Context) error {
 	return nil
 }
 
-// maybe adds a replica if it can be reached; no client connects to it. A server that the sentinels list under two
-// names is left out: a failover may promote it under one name and then make it a replica of itself.
+// maybe tries to reach a replica, and adds it on success; no client connects to it. A server that the sentinels list
+// under two names is left out: a failover may promote it under one name and then make it a replica of itself.
 func (t *Topology) maybe(ctx context.Context, name string, e Endpoint) {
 	n, err := t.at(ctx, name, Replica, e)
 	if err == nil {

@@ -84,7 +84,7 @@ func (t *Topology) keep(ctx context.Context) error {
 }
 
 // enter deletes the keys of dead runs, registers this run, and starts to renew its heartbeat. The function t.clean
-// ends this and deletes the keys of this run.
+// stops the heartbeat and deletes the keys of this run.
 func (t *Topology) enter(ctx context.Context) error {
 	a := t.Spec.attached
 	text, err := json.Marshal(me())

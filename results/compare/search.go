@@ -47,8 +47,8 @@ type search struct {
 	err   error
 }
 
-// Run increases the value in growing steps until the objective fails, and then bisects. Then it repeats measurements
-// on both sides of the edge. If these do not confirm a side, it continues the search there.
+// Run increases the value in growing steps until the objective fails, and then bisects. Then it repeats measurements on
+// both sides of the edge. If the measurements on one side do not confirm it, the search continues on that side.
 func (s Search) Run() (Found, error) {
 	w := &search{Search: s}
 	low, high := w.bracket()

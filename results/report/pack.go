@@ -47,7 +47,8 @@ func (p *pack) text(document any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b.Bytes()), nil
 }
 
-// packedStrip is the strip, with ranges of bytes for its parts, and the names of the numbers in them.
+// packedStrip is the strip, with ranges of bytes for its parts, and the names of the outcomes and reasons, which are
+// numbers there.
 type packedStrip struct {
 	*ownership
 	Planes   [][planes]packed `json:"planes"` // by tier
@@ -57,7 +58,7 @@ type packedStrip struct {
 	Reasons  []string         `json:"reasons"`
 }
 
-// names lists the names of all values up to the last one.
+// names lists the names of the values from 0 to last.
 func names[T interface {
 	~uint8
 	String() string

@@ -178,7 +178,7 @@ func ofAVisit(ctx context.Context, j *harness.Job, want cost) (cost, error) {
 			return cost{}, errors.New(text)
 		}
 		c := runs[0].Cost
-		own := strings.HasPrefix(runs[0].Lock, "rueidislock") // this lock makes its own connections, so round trips are not counted
+		own := strings.HasPrefix(runs[0].Lock, "rueidislock") // its own connections are not counted
 		switch {
 		case c.Commands == nil, c.RoundTrips == nil && !own:
 			continue // too short for a visit on a busy machine
