@@ -13,7 +13,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// None and Auto are not names of faults: no fault, and all faults that a correct lock survives.
+// None and Auto stand in place of the name of a fault. None means no fault; Auto means all faults that a correct lock
+// survives.
 const (
 	None = "none"
 	Auto = "auto"
@@ -23,7 +24,7 @@ type Step struct {
 	Fault Fault
 	Arg   string
 	From  time.Duration // time since the run's start; with a Point, the fault waits for the point from then on
-	To    time.Duration // time at which the fault is healed; 0 = it ends by itself, or with the run
+	To    time.Duration // time at which the fault is healed; 0 = it ends without a heal, or with the run
 	Lasts time.Duration // how long the fault lasts; 0 = not given
 	Moment
 	Alone bool // the time was drawn at random, so the step waits until earlier steps have ended

@@ -150,7 +150,7 @@ var expectedHead = []string{"lock", "topology", "under", "expected", "found", "s
 // repeats it.
 func WriteExpected(w io.Writer, all []Expected) error {
 	p := &human.Printer{W: w}
-	row := func(c []string, result string) []string { // the least important column is last
+	row := func(c []string, result string) []string { // a narrow terminal does not show the last column
 		return []string{c[0], c[1], c[2], result, c[4], c[5], c[6], c[3]}
 	}
 	rows := [][]string{row(expectedHead, "result")}

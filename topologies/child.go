@@ -50,7 +50,7 @@ func startChild(cmd *exec.Cmd, s *Spawner, r *reaper, after func()) (*Child, err
 	return c, nil
 }
 
-// PID returns the process that leads the group; 0 if c is nil.
+// PID returns the number of the process that leads the group; 0 if c is nil.
 func (c *Child) PID() int {
 	if c == nil {
 		return 0

@@ -39,7 +39,7 @@ func (t *Traffic) add(f *fresh) {
 	t.open[f] = true
 }
 
-// remove adds the count of a closed connection to the total, once.
+// remove forgets a closed connection and adds its count to the total. A second call has no effect.
 func (t *Traffic) remove(f *fresh) {
 	if t == nil {
 		return

@@ -36,7 +36,7 @@ var shapes = [][2]int{{1, 1}, {16, 16}, {64, 64}, {32, 1}, {256, 1}}
 // hot is the index of the first shape with a single key.
 const hot = 3
 
-// asked are the scenarios that show most differences in little time.
+// asked lists the scenarios that show most of the differences between locks in a short time.
 const asked = "contention,late-holder,crash,late-process,process-crash,cut-off,renewal-cut"
 
 func main() {
