@@ -167,7 +167,7 @@ func (f *Failover) Take(r *Run) bool {
 	return true
 }
 
-// trust records how far the load generators can be trusted. Delays of milliseconds, such as a pause of the garbage
+// trust notes how far the load generators can be trusted. Delays of milliseconds, such as a pause of the garbage
 // collector, do not matter compared with an outage.
 func (f *Failover) trust(g *Generator, outage int64) {
 	switch {

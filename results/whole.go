@@ -139,7 +139,7 @@ func (j *Judgement) Proof() string {
 	return strings.Join(parts, ", ")
 }
 
-// broke lists the faults with their counts.
+// broke returns the names of the faults, with their counts.
 func (j *Judgement) broke() (all []string) {
 	times := map[string]int{}
 	for _, f := range j.Faults {

@@ -25,7 +25,7 @@ type Attachment struct {
 	TLS       *TLS       `json:"-"`
 	Map       map[string]string
 	Prefix    string            // common prefix of the keys of all runs; each run appends random letters
-	Allow     []string          // keys of Destructive
+	Allow     []string          // commands that the user allows, by their keys in Destructive
 	Tell      func(line string) // is called with a line of text for each change that the suite makes; may be nil
 	Removed   []string          // one text for each killed run whose keys this run has deleted
 
@@ -187,7 +187,8 @@ func writable(ctx context.Context, t *Topology) error {
 	return nil
 }
 
-// leave deletes the run's keys and closes the suite's connections. The attached servers go on running.
+// leave ends the use of attached servers: it deletes the run's keys and closes the suite's connections. The servers go
+// on running.
 func (t *Topology) leave() (err error) {
 	if !t.foreign() {
 		return nil

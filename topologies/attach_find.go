@@ -173,7 +173,7 @@ func (t *Topology) version(info, hello map[string]string) {
 	}
 }
 
-// hide records that the servers refuse a command.
+// hide notes the error with which the servers refuse a command.
 func (t *Topology) hide(what string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -350,7 +350,7 @@ func (t *Topology) findCluster(ctx context.Context) (err error) {
 	return nil
 }
 
-// slots asks one node for the owners of all slots. If a node does not know its own host name, its reply leaves that
+// slots gets the owners of all slots from one node. If a node does not know its own host name, its reply leaves that
 // name empty.
 func (t *Topology) slots(ctx context.Context, e Endpoint) ([]redis.ClusterSlot, error) {
 	n := &Node{Name: "seed", Role: Primary, topology: t, front: e.Addr,

@@ -71,7 +71,7 @@ func processStat(pid int) []string {
 	return strings.Fields(after)
 }
 
-// keep opens clients without proxies. They delete keys and renew the heartbeat.
+// keep opens one client for each site, without a proxy. These clients delete keys and renew the heartbeat.
 func (t *Topology) keep(ctx context.Context) error {
 	for _, s := range t.Sites {
 		c := s.Access().Site().Client(ClientOptions{})

@@ -293,7 +293,7 @@ func parentOf(pid int) (parent int) {
 	return parent
 }
 
-// await returns when all these processes have ended, or with an error after endTimeout.
+// await waits until all these processes have ended. After endTimeout it returns an error.
 func await(pids []int) error {
 	ticker, late := time.NewTicker(time.Millisecond), time.After(endTimeout)
 	defer ticker.Stop()

@@ -132,7 +132,7 @@ func (g *gate) close() {
 	g.wg.Wait()
 }
 
-// serve proxies a connection to a node until it ends.
+// serve connects a client or peer with a node, and returns when the connection has ended.
 func (g *gate) serve(src *net.TCPConn, from links.Party, to *Node, dial func(from *net.TCPAddr) (links.Conn, error)) {
 	g.network.Serve(src, links.Link{From: from, To: links.Party(to.Name), Asks: to.asks, Kind: to.kind, Dial: dial})
 }

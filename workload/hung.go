@@ -128,8 +128,8 @@ func (w *worker) stack() string {
 	return ""
 }
 
-// ofTheLock returns the part of a stack trace that is in the lock's code: the calls that the worker's own code made,
-// and that led to the panic if there is one.
+// ofTheLock returns the part of a stack trace that is in the lock's code: from the panic, if there is one, to the call
+// by the worker's own code.
 func ofTheLock(stack string) []string {
 	lines := strings.Split(strings.TrimSpace(stack), "\n")
 	if at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic(") }); at >= 0 {

@@ -26,7 +26,7 @@ type worker struct {
 	// now is the last reading of the clock; 0 if something was sent or waited for since. It saves readings, which are
 	// expensive.
 	now   time.Duration
-	free  time.Duration // time at which the visit was due and the worker was free for it
+	free  time.Duration // first time at which the visit was due and the worker was free
 	began time.Duration // when the visit began
 	grant grant         // of the visit
 	// without a judge: the record of the store, which is written together with the end of the visit; nil = none
@@ -42,7 +42,7 @@ type worker struct {
 	said    map[string]string
 
 	turn      atomic.Uint64 // see enter
-	goroutine string        // its own
+	goroutine string        // heading of its goroutine's stack trace
 	panicked  history.Breakdown
 }
 

@@ -219,7 +219,7 @@ func (l *handoffLock) open() (err error) {
 
 func (l *handoffLock) shared() handoffHubKey { return handoffHubKey{l.client, l.fences} }
 
-// again asks the server about a place in the queue. The error errNoPlace means that the place is lost.
+// again repeats the request for a place in the queue. The error errNoPlace means that the place is lost.
 func (l *handoffLock) again(ctx context.Context, p *handoffPlace) (locks.Lease, error) {
 	if p.wire.isClosed() {
 		l.forget(p)

@@ -91,7 +91,8 @@ func (w *packer) numbers(all ...int64) {
 	}
 }
 
-// after writes each time as 2d+1, where d is the difference to base. A time that never comes is 0.
+// after writes times relative to base. A time with the difference d is written as 2d+1, and a time that never comes as
+// 0.
 func (w *packer) after(base time.Duration, all ...time.Duration) {
 	for _, at := range all {
 		if at == history.Forever {

@@ -91,7 +91,7 @@ func command(ctx context.Context, run func(context.Context, cli.Env) int, args .
 	return d.Runs
 }
 
-// loads measures a lock under each shape; nil = not measured.
+// loads makes a run of the lock for each shape; nil = not measured.
 func loads(ctx context.Context, c choice, each time.Duration, dir string) (all []*results.Run) {
 	for _, s := range shapes {
 		runs := command(ctx, cli.Bench, "--topology", c.topology, "--lock", c.lock, "--workers", strconv.Itoa(s[0]),
