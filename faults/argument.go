@@ -59,7 +59,7 @@ func (f Fault) unknownName(arg string, s Scene) string {
 	return ""
 }
 
-// time returns the argument as a duration. If there is no argument, it returns its parameter.
+// time returns the fault's argument as a duration. The parameter is the default for a fault without an argument.
 func (t *Target) time(without time.Duration) time.Duration {
 	if d, err := time.ParseDuration(t.Arg); err == nil {
 		return d
@@ -67,7 +67,7 @@ func (t *Target) time(without time.Duration) time.Duration {
 	return without
 }
 
-// number returns the argument as a number. If there is no argument, it returns its parameter.
+// number returns the fault's argument as a number. The parameter is the default for a fault without an argument.
 func (t *Target) number(without int) int {
 	if n, err := strconv.Atoi(t.Arg); err == nil {
 		return n

@@ -85,7 +85,7 @@ func unreplicated(ctx context.Context, t *Target, site *topologies.Site, primary
 	ctx, cancel := context.WithTimeout(ctx, catchTimeout)
 	defer cancel()
 	for {
-		// wait for the lock to become free, but not longer: the visit of an earlier holder may take longer
+		// wait for a free lock, but only for this time: the visit of an earlier holder may be much longer
 		free, cancel := context.WithTimeout(ctx, t.TTL/10)
 		poll(free, func() bool { return content(free, primary, name) == "" })
 		cancel()

@@ -88,7 +88,7 @@ func (c *conn) Alive() bool {
 }
 
 func (c *conn) Break() error {
-	_ = c.Raw(func(any) error { return driver.ErrBadConn }) // this error makes the library close it
+	_ = c.Raw(func(any) error { return driver.ErrBadConn }) // this error makes the library close the connection
 	_ = c.Close()
 	return c.pool.Close()
 }

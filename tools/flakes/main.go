@@ -172,7 +172,7 @@ func (f failures) events(in io.Reader) error {
 		parent := func(other event) bool {
 			return other.Package == e.Package && strings.HasPrefix(other.Test, e.Test+"/")
 		}
-		if name := e.Package + "." + e.Test; !slices.ContainsFunc(failed, parent) { // subtests say more
+		if name := e.Package + "." + e.Test; !slices.ContainsFunc(failed, parent) { // report its subtest instead
 			f.add(name, cmp.Or(first[name], "(no message)"))
 		}
 	}

@@ -135,7 +135,7 @@ func Score(results []*Mutant) string {
 	return b.String()
 }
 
-// answered lists how each answer was measured.
+// answered lists the day, commit and cores of the measurement of each answer.
 func answered(results []*Mutant) (all []Made) {
 	for _, r := range results {
 		for _, a := range []*Answer{r.Explore, r.Scenarios} {
