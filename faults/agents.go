@@ -96,7 +96,7 @@ func (s Scene) agents(why string, ok bool) string {
 	return ""
 }
 
-// agent stops a worker between load and store, and returns the worker and its agent.
+// agent returns a worker that it has stopped between load and store, and the worker's agent.
 func (t *Target) agent(ctx context.Context) (*Caught, Agent, error) {
 	caught, err := t.holder(ctx, Loaded)
 	if err != nil {

@@ -92,7 +92,7 @@ var killProcess = Fault{
 	},
 }
 
-// process stops a worker between load and store, and returns the worker and its process.
+// process returns a worker that it has stopped between load and store, and the worker's process.
 func (t *Target) process(ctx context.Context) (*Caught, Process, error) {
 	caught, err := t.holder(ctx, Loaded)
 	if err != nil {

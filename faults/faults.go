@@ -330,7 +330,7 @@ func hang(s Scene) history.Effect {
 	return history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: s.Sites > 2}
 }
 
-// outage is the effect of one server that does not answer for so long that a replica, if there is one, replaces it.
+// outage is the effect of one server that does not answer for so long that a replica replaces it, if it has one.
 func outage(s Scene) history.Effect {
 	e := hang(s)
 	if s.redundant() && !s.Keeps {
@@ -370,7 +370,8 @@ func ownMemory(string) string {
 	return "uses up the memory of the server, which belongs to others"
 }
 
-// When makes a function that returns the reason in scenes for which the condition holds, and an empty text in others.
+// When makes a function that returns the reason in scenes for which the condition holds. In other scenes, the function
+// returns an empty text.
 func When(holds func(Scene) bool, reason string) func(Scene) string {
 	return func(s Scene) string {
 		if holds(s) {

@@ -260,8 +260,8 @@ func auto(s Scene, duration time.Duration, seed uint64) (list, late []Fault) {
 	return list, late
 }
 
-// LeftOut lists, one in each line, the faults that --fault auto leaves out although a correct lock survives them, and
-// the reason.
+// LeftOut returns lines about the faults that --fault auto leaves out although a correct lock survives them. Each line
+// names faults and the reason.
 func LeftOut(s Scene, duration time.Duration, seed uint64) (lines []string) {
 	if why := diesAlone(s); why != "" && crashWorker.Breaks(s) == "" && s.Processes < 2 {
 		lines = append(lines, crashWorker.Name+": "+why)

@@ -43,8 +43,8 @@ type Outage struct {
 	// parts of Recovery, to which they add up
 	Parts  []Part           `json:"parts"`
 	Failed map[string]int64 `json:"failed"` // number of calls that failed during the outage, by "kind outcome reason"
-	// Resurrected is the number of pages whose lock was released, as the lock acknowledged, and was later held again
-	// on the servers.
+	// Resurrected is the number of pages whose lock came back: its release was acknowledged, and later the lock was
+	// held again on the servers.
 	Resurrected int `json:"resurrected,omitempty"`
 }
 

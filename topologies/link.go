@@ -138,7 +138,7 @@ func (g *gate) serve(src *net.TCPConn, from links.Party, to *Node, dial func(fro
 }
 
 // dialPeer dials a node's port for peers, and retries for linkDialTimeout. The server opens this port only when it
-// needs it, and a peer whose connection is closed does not soon try again.
+// needs it, and a peer does not soon try again after its connection was closed.
 func (g *gate) dialPeer(from *net.TCPAddr, back string) (conn links.Conn, err error) {
 	every, late := time.NewTicker(10*time.Millisecond), time.After(linkDialTimeout)
 	defer every.Stop()

@@ -81,7 +81,7 @@ func (w *worker) run(ctx, stop context.Context) {
 	}
 }
 
-// end records the end of a visit, with its outcome.
+// end adds the end of a visit, with its outcome, to the history.
 func (w *worker) end(kind history.Kind, key int32, outcome history.Outcome, reason history.Reason) {
 	w.now = w.lane.Mark(&history.Op{Kind: kind, Key: key, Call: w.began, Until: w.free, Outcome: outcome,
 		Reason: reason})

@@ -113,8 +113,8 @@ func (s *Shape) Open() bool { return s.Rate > 0 }
 type Workers struct {
 	Shape Shape
 	Clock *history.Clock
-	// one lane (a stream of recorded operations) for each worker, then those for the second page of visits, and so on:
-	// see Lanes
+	// one lane (a stream of recorded operations) for each worker, then the lanes for the second page of visits, and so
+	// on: see Lanes
 	Lanes   []*history.Lane
 	Locks   []locks.Lock // by worker
 	Counter Counter
@@ -130,8 +130,8 @@ type Workers struct {
 	// Patience is how long a lock call may stay open after the last visit was due. Then it is cancelled, and later
 	// abandoned. 0 = no limit.
 	Patience time.Duration
-	// Reopen makes a new lock object for the successor of a worker that died, by its number from 0 in this process; nil
-	// if no worker can die.
+	// Reopen makes a new lock object for the successor of a worker that died. The argument is the number of the worker
+	// in this process, from 0. Nil = no worker can die.
 	Reopen func(worker int) (locks.Lock, error)
 }
 

@@ -150,7 +150,7 @@ var libRedislockToken = locks.Spec{
 	},
 }
 
-// numbers counts the workers of a process.
+// numbers is a counter that gives each worker of a process a number.
 type numbers struct{ last atomic.Int64 }
 
 type redislockNumbers struct{}

@@ -42,9 +42,9 @@ const handoffAssumes = keepsKeys + doneInTime +
 // line, own, is first, it returns that line, and the caller takes the lock. It returns false if the queue is empty.
 // The argument last is the last fencing token, or nil.
 //
-// Listeners are counted before the message is sent. A former primary passes messages to its replicas too, and its
-// listeners would hear of a grant that was not made. For sharded channels in a cluster, "PUBLISH" is replaced by
-// "SPUBLISH" and "NUMSUB" by "SHARDNUMSUB".
+// Listeners are counted before the message is sent. Otherwise a former primary without listeners would pass the message
+// to its replicas, and listeners there would hear of a grant that was not made. For sharded channels in a cluster,
+// "PUBLISH" is replaced by "SPUBLISH" and "NUMSUB" by "SHARDNUMSUB".
 const handOn = drawByClock + `
 local function serve(n, own, last)
 	while true do

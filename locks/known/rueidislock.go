@@ -127,8 +127,8 @@ func (l *rueidisLock) open(ttl time.Duration) error {
 	return nil
 }
 
-// rueidisOptions connects as the suite's own clients do, so that links distinguish processes and a primary that was
-// moved by hand is found again.
+// rueidisOptions makes the library connect like the suite's own clients. So links can distinguish processes, and the
+// library finds a primary that an operator has moved.
 func rueidisOptions(site *topologies.Site, source int) rueidis.ClientOption {
 	dial, a := site.Dialer(source), site.Access()
 	o := rueidis.ClientOption{InitAddress: a.Addrs, Username: a.User, Password: a.Password, SelectDB: a.DB}

@@ -109,7 +109,7 @@ func (h *rueidisHold) begin(token string) {
 	clear(h.rounds)
 }
 
-// answer counts the keys' answers to an extension: a majority decides.
+// answer adds a key's reply to the count of an extension. A majority of the keys decides.
 func (h *rueidisHold) answer(round int, r rueidis.RedisResult) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"hammerlock/results"
 )
 
-// Comparison is a table. For each group of runs and each metric it has the value of each side, and its difference
-// from the first side.
+// Comparison is a table. For each group of runs and each metric it has a value for each side, and the difference of
+// that value from the first side's.
 type Comparison struct {
 	Sides  []string     `json:"sides"`
 	By     []string     `json:"by"`

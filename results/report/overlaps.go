@@ -39,7 +39,7 @@ func (f *overlapFinder) granted(v *stripVisit) {
 	k.active = append(k.active, pageHold{worker: v.worker, from: v.grant})
 }
 
-// done compares a hold with earlier ones that it may overlap. Grants come in the order of their returns, so a hold
+// done compares a hold with earlier holds that it may overlap. Grants come in the order of their returns, so a hold
 // that ended before the oldest grant in progress cannot overlap later holds.
 func (f *overlapFinder) done(v *stripVisit) {
 	k := f.keys[v.key]

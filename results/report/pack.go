@@ -26,8 +26,8 @@ func (p *pack) add(b []byte) packed {
 	return at
 }
 
-// text returns the length of the document, the document and the bytes, compressed and in base64url, which needs no
-// escapes in HTML.
+// text returns three parts in one compressed text: the length of the document, the document and the bytes. The text is
+// in base64url, which needs no escapes in HTML.
 func (p *pack) text(document any) (string, error) {
 	doc, err := json.Marshal(document)
 	if err != nil {

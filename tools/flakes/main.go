@@ -112,7 +112,7 @@ func round(ctx context.Context, reruns bool) (green bool, out []byte) {
 // failures maps the names of failed tests to their messages.
 type failures map[string][]string
 
-// add records a failure and prints it at once: an interrupted run prints no table.
+// add stores a failure and prints it immediately, because an interrupted run prints no table.
 func (f failures) add(test, message string) {
 	f[test] = append(f[test], message)
 	fmt.Printf("  %s: %s\n", test, message)
@@ -125,7 +125,7 @@ func (f failures) total() (n int) {
 	return n
 }
 
-// read reads a round's failures from the events that go test -json wrote to a folder.
+// read reads a round's failures from the events that "go test -json" wrote to a folder.
 func (f failures) read(folder string) error {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil || len(files) == 0 {

@@ -122,7 +122,7 @@ func (m *asking) each(all []mutant, needs func(*kept.Mutant) bool, ask func(muta
 	return failed
 }
 
-// explore runs verify explore with its default sizes, and with more time for slow machines.
+// explore runs the command "verify explore" with its default sizes, and with more time for slow machines.
 func (m *asking) explore(ctx context.Context, x mutant) *kept.Answer {
 	spec, ok := catalogue.Find(x.lock)
 	if !ok && x.topology == "redlock" {

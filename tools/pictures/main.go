@@ -31,7 +31,7 @@ const (
 	mostRows = 3000 // in pixels; longer pages are cut off
 )
 
-// groups are pictures that are taken together.
+// groups maps the name of a group of pictures to the function that takes them.
 var groups = map[string]func(browser.Owner){
 	"dashboard": func(t browser.Owner) {
 		shootTerminal(t, "dashboard-80x24", 80, 24, lostGrant, "VIOLATED")

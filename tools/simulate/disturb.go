@@ -39,7 +39,7 @@ func (w *world) disturb(workers []*thread) {
 	}
 }
 
-// plan records a fault and its healing, and schedules both.
+// plan adds a fault and its healing to the history, and schedules both.
 func (w *world) plan(name string, p period, e history.Effect, begin, end func()) {
 	n := int64(len(w.h.Faults))
 	w.h.Faults = append(w.h.Faults, history.Injection{Name: name, From: p.from, To: p.to, Effect: e})

@@ -14,7 +14,7 @@ import (
 	"hammerlock/model"
 )
 
-// compared counts pairs of answers of the checkers and the model about the same histories.
+// compared has the number of histories for each pair of answers: that of the checkers and that of the model.
 type compared struct {
 	rows     map[[2]string]int
 	examples map[[2]string]string

@@ -89,7 +89,7 @@ func (a *answered) certify(h *history.History) {
 	}
 }
 
-// certificates counts certified verdicts.
+// certificates has the numbers of certified and other verdicts, by status, checker and cause.
 type certificates map[string]*struct{ certified, not int }
 
 func (c certificates) add(all []certify.Verdict) {
@@ -138,7 +138,7 @@ func (r *result) accused() bool {
 // missed reports whether a proven violation is not found.
 func (r *result) missed() bool { return r.pair.wrong != none && len(r.proofs) > 0 && len(r.fails) == 0 }
 
-// bad says in a word what is wrong with the judge's answer; empty if it is right.
+// bad returns one or more words that say what is wrong with the judge's answer; empty if the answer is right.
 func (r *result) bad() string {
 	switch {
 	case r.wrong != "":

@@ -119,7 +119,7 @@ func (s *site) looks(q request) reply {
 	return reply{said: busy}
 }
 
-// try grants or refuses the lock in one step.
+// try grants or refuses the lock in one step. With forced, it does not check whether the lock is free.
 func (s *site) try(q request, forced bool) reply {
 	w, p := s.w, s.open(q.page)
 	if q.replaces != 0 && p.find(q.replaces) < 0 {

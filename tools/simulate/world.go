@@ -209,7 +209,7 @@ func (t *thread) done(op *history.Op, o history.Outcome, why history.Reason) {
 	op.Return, op.Outcome, op.Reason = t.stamp(), o, why
 }
 
-// suite records an event that no worker caused, on the clock of a process.
+// suite adds an event that no worker caused to the history. Its times are on the clock of a process.
 func (w *world) suite(op history.Op, from, to time.Duration) {
 	op.ID, op.Worker = w.id(0), -1
 	op.Call, op.Return = from+w.processes[op.Process].offset, to

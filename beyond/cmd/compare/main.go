@@ -30,7 +30,7 @@ var choices = []choice{
 	{"etcd", "etcd-mutex"}, {"etcd3", "etcd-mutex"}, {"zookeeper", "zookeeper"}, {"zookeeper3", "zookeeper"},
 }
 
-// shapes are the loads: numbers of workers and keys.
+// shapes lists the loads, each with its numbers of workers and of keys.
 var shapes = [][2]int{{1, 1}, {16, 16}, {64, 64}, {32, 1}, {256, 1}}
 
 // hot is the index of the first shape with a single key.
