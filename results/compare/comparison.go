@@ -192,8 +192,8 @@ func (c *Comparison) Undecided() string {
 	return undecided
 }
 
-// runsNeeded returns the number of runs that each side needs so that the U test can find the clearest possible
-// difference, if it is one of several tests. Only 2 of all ways to choose k of 2k runs are so clear.
+// runsNeeded returns the smallest number of runs of each side with which the U test can find the clearest possible
+// difference. The argument is the number of tests in the table. Only 2 of all ways to choose k of 2k runs are so clear.
 func runsNeeded(tests int) int {
 	ways := 1.0
 	for k := 1; ; k++ {

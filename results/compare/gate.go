@@ -69,8 +69,8 @@ var (
 		"recovery.longest"}
 )
 
-// inTime returns an error if the Gate ends runs early but its metric is known only after the run, or if the Gate is
-// about a phase but its metric is known for whole runs only.
+// inTime returns an error in two cases: the Gate ends runs early, but its metric is known only after the run; or the
+// Gate is about a phase, but only whole runs have its metric.
 func (g *Gate) inTime() error {
 	switch name := g.Metric.Name; {
 	case g.Abort && slices.Contains(late, name):

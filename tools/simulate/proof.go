@@ -212,8 +212,8 @@ func (r *record) forgot(from, to time.Duration) bool {
 	return false
 }
 
-// whole returns the first time after a change of a server at which a successful extension or release shows that the
-// server still has its data.
+// whole returns the first time at which an extension or release succeeds after a change of a server. This success shows
+// that the server still has its data.
 func (r *record) whole(change *history.Op) time.Duration {
 	end := forever
 	for _, x := range r.holds {
