@@ -84,8 +84,8 @@ var cutAgent = Fault{
 	}),
 }
 
-// agents returns the reason why a fault of agents is unavailable: there are no agents, or why unless ok. It is empty
-// if the fault is available.
+// agents returns the reason why a fault of agents is unavailable. If there are agents and ok is false, the reason is
+// the text why. It is empty if the fault is available.
 func (s Scene) agents(why string, ok bool) string {
 	switch {
 	case s.Agents == 0:
@@ -96,7 +96,7 @@ func (s Scene) agents(why string, ok bool) string {
 	return ""
 }
 
-// agent stops a worker between load and store, and returns the worker and its agent.
+// agent returns a worker that it has stopped between load and store, and the worker's agent.
 func (t *Target) agent(ctx context.Context) (*Caught, Agent, error) {
 	caught, err := t.holder(ctx, Loaded)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // argument checks the argument of a fault. It returns an error message; empty if the argument is valid.
 type argument func(text string) (mistake string)
 
-// timeOf checks that an argument is a duration; what is the error message, with an example.
+// timeOf makes a check that an argument is a duration. The parameter is the error message, with an example.
 func timeOf(what string) argument {
 	return func(text string) string {
 		if d, err := time.ParseDuration(text); err != nil || d <= 0 {
@@ -22,7 +22,7 @@ func timeOf(what string) argument {
 	}
 }
 
-// numberOf checks that an argument is a number from 1 on; what is the error message, with an example.
+// numberOf makes a check that an argument is a number from 1 on. The parameter is the error message, with an example.
 func numberOf(what string) argument {
 	return func(text string) string {
 		if n, err := strconv.Atoi(text); err != nil || n < 1 {
@@ -59,7 +59,7 @@ func (f Fault) unknownName(arg string, s Scene) string {
 	return ""
 }
 
-// time returns the argument as a duration, or without if there is no argument.
+// time returns the fault's argument as a duration. The parameter is the default for a fault without an argument.
 func (t *Target) time(without time.Duration) time.Duration {
 	if d, err := time.ParseDuration(t.Arg); err == nil {
 		return d
@@ -67,7 +67,7 @@ func (t *Target) time(without time.Duration) time.Duration {
 	return without
 }
 
-// number returns the argument as a number, or without if there is no argument.
+// number returns the fault's argument as a number. The parameter is the default for a fault without an argument.
 func (t *Target) number(without int) int {
 	if n, err := strconv.Atoi(t.Arg); err == nil {
 		return n

@@ -46,6 +46,7 @@ var crashWorker = Fault{
 }
 
 // diesAlone returns the reason why a worker cannot die without its process: the process would go on holding the lock.
+// It is empty if the worker can.
 var diesAlone = When(func(s Scene) bool { return s.Outlives },
 	"what a worker that died holds in its process lives on: only the end of its process is a crash, "+
 		"as in kill-process with --processes 2")
@@ -91,7 +92,7 @@ var killProcess = Fault{
 	},
 }
 
-// process stops a worker between load and store, and returns the worker and its process.
+// process returns a worker that it has stopped between load and store, and the worker's process.
 func (t *Target) process(ctx context.Context) (*Caught, Process, error) {
 	caught, err := t.holder(ctx, Loaded)
 	if err != nil {

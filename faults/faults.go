@@ -179,8 +179,8 @@ var ErrNobody = errors.New("no worker came by")
 // injection injects a fault. It returns a description and the Heal; nil = nothing to heal.
 type injection = func(context.Context, *Target) (what string, heal Heal, err error)
 
-// holder returns a worker that holds a lock: the one at which the fault begins, or else the next that reaches the
-// point.
+// holder returns a stopped worker that holds a lock: the worker at which the fault begins, or else the next worker that
+// reaches the point.
 func (t *Target) holder(ctx context.Context, point string) (*Caught, error) {
 	if t.Caught != nil {
 		return t.Caught, nil
@@ -324,13 +324,13 @@ func always(e history.Effect) func(Scene) history.Effect {
 
 func hits(parties ...history.Party) history.Effect { return history.Effect{Hits: parties} }
 
-// hang is the effect of one server that does not answer for a short time, so that no replica replaces it. Other
+// hang is the effect of one server that does not answer for so short a time that no replica replaces it. Other
 // independent sites are not affected.
 func hang(s Scene) history.Effect {
 	return history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: s.Sites > 2}
 }
 
-// outage is the effect of one server that does not answer for so long that a replica, if there is one, replaces it.
+// outage is the effect of one server that does not answer for so long that a replica replaces it, if it has one.
 func outage(s Scene) history.Effect {
 	e := hang(s)
 	if s.redundant() && !s.Keeps {
@@ -370,7 +370,8 @@ func ownMemory(string) string {
 	return "uses up the memory of the server, which belongs to others"
 }
 
-// When makes a function that returns the reason in scenes for which the condition holds, and an empty text in others.
+// When makes a function that returns the reason in scenes for which the condition holds. In other scenes, the function
+// returns an empty text.
 func When(holds func(Scene) bool, reason string) func(Scene) string {
 	return func(s Scene) string {
 		if holds(s) {

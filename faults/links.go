@@ -87,7 +87,7 @@ var abandonCommand = Fault{
 	Effect: always(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}),
 	breaks: lateHolder,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
-		// by then, another worker, or the same one again, holds the lock
+		// so late that another worker, or the same worker again, holds the lock
 		late := stallLasts.of(t.TTL)
 		return t.link(links.Rule{
 			From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, OneWay: true,

@@ -77,14 +77,15 @@ func between(one *topologies.Node, others []*topologies.Node, effect links.Effec
 }
 
 // unreplicated cuts the replicas off while the lock is free there, and then stops a worker to which the primary alone
-// has granted the lock. If a replica knows an earlier grant, it tries again: the release cannot reach that replica.
-// It returns a nil Caught if the lock makes no grant without its replicas.
+// has granted the lock. If a replica still has an earlier grant, its release cannot reach that replica, so unreplicated
+// ends the cut and tries again. The Caught is nil if the lock makes no grant without its replicas. The returned
+// function ends the cut.
 func unreplicated(ctx context.Context, t *Target, site *topologies.Site, primary *topologies.Node,
 	replicas []*topologies.Node, name string) (*Caught, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, catchTimeout)
 	defer cancel()
 	for {
-		// after this time, an earlier holder may still be in its visit
+		// wait for a free lock, but only for this time: the visit of an earlier holder may be much longer
 		free, cancel := context.WithTimeout(ctx, t.TTL/10)
 		poll(free, func() bool { return content(free, primary, name) == "" })
 		cancel()
@@ -116,14 +117,14 @@ func unreplicated(ctx context.Context, t *Target, site *topologies.Site, primary
 	}
 }
 
-// refusing limits the time without a grant after which refusals are examined: the lock may be waiting for its
+// refusing is the longest wait for a grant. After that, refusals are examined, because the lock may be waiting for its
 // replicas.
 const refusing = catchTimeout / 4
 
-// grantedOrRefused stops the next worker to which the primary grants the lock. It returns nil if there was no grant
-// for a while and a worker was refused although nobody holds the lock. Nobody holds it if its key is missing, or if
-// the key's value has changed since an earlier refusal. The function look returns the value of a page's key on the
-// primary, and whether this primary serves the page.
+// grantedOrRefused stops the next worker to which the primary grants the lock. It returns nil if there was no grant for
+// a while and a worker was refused although the lock is free. The lock is free if its key is missing, or if the key's
+// value has changed since an earlier refusal. The function look returns the value of a page's key on the primary, and
+// whether this primary serves the page.
 func (t *Target) grantedOrRefused(ctx context.Context, look func(page int32) (held string, here bool)) (*Caught,
 	error) {
 	holders := map[int32]string{} // page -> value of its key when a worker was refused

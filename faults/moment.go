@@ -64,7 +64,7 @@ func (s Source) points() []string {
 type Moment struct {
 	Point string // name of the point; empty = the fault begins at a time
 	Nth   int    // number of the occurrence, from 1; 0 with Each 0 = the first
-	Each  int    // the fault begins at every occurrence with a multiple of this number; 0 = once
+	Each  int    // the fault begins at each occurrence whose number is a multiple of this; 0 = once
 }
 
 // Hit tells whether a fault with this Moment begins at the n-th occurrence of the point.

@@ -106,7 +106,8 @@ func clientsOnly(arg string) string {
 // holderParty in an argument stands for the process of a worker that holds a lock.
 const holderParty = "holder"
 
-// name replaces holderParty by the clients of a worker that it stops at the point, as a holder of a lock.
+// name replaces holderParty in a list by the clients of a process with a lock's holder. To find that process, it stops
+// a worker at the point for a moment.
 func (t *Target) name(ctx context.Context, list []links.Party, point string) error {
 	i := slices.Index(list, holderParty)
 	if i < 0 {

@@ -12,7 +12,7 @@ import (
 // outOfMemory begins the error reply of a server that has reached its maxmemory.
 const outOfMemory = "OOM"
 
-// moreReplicas, as min-replicas-to-write, makes a server refuse writes: no primary has so many replicas.
+// moreReplicas, as min-replicas-to-write, makes a server refuse writes: it is more than any primary has.
 const moreReplicas = 1000
 
 var noWrites = Fault{

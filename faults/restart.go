@@ -44,8 +44,8 @@ var restartEmpty = Fault{
 	},
 }
 
-// restartOfQuorum stops a worker whose lock is held by exactly a quorum of sites, and restarts one of these without
-// its keys.
+// restartOfQuorum stops a worker whose lock is held by exactly a quorum of sites, and restarts one of these sites
+// without its keys.
 func restartOfQuorum(ctx context.Context, t *Target) (string, Heal, error) {
 	nodes := t.Topology.Nodes
 	order := t.Rand.Perm(len(nodes))

@@ -13,7 +13,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// None and Auto are not names of faults: no fault, and all faults that a correct lock survives.
+// None and Auto stand in place of the name of a fault. None means no fault; Auto means all faults that a correct lock
+// survives.
 const (
 	None = "none"
 	Auto = "auto"
@@ -23,7 +24,7 @@ type Step struct {
 	Fault Fault
 	Arg   string
 	From  time.Duration // time since the run's start; with a Point, the fault waits for the point from then on
-	To    time.Duration // time at which the fault is healed; 0 = it ends by itself, or with the run
+	To    time.Duration // time at which the fault is healed; 0 = it ends without a heal, or with the run
 	Lasts time.Duration // how long the fault lasts; 0 = not given
 	Moment
 	Alone bool // the time was drawn at random, so the step waits until earlier steps have ended
@@ -70,7 +71,7 @@ func (s Step) String() string { return s.name() + s.at() }
 // with its item. If the Scene has no topology yet, it finds only errors that do not depend on the topology.
 func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps []Step, mistakes human.Mistakes) {
 	within := period{0, duration}
-	var open []int // indices in steps of those whose time will be drawn
+	var open []int // indices of the steps whose times will be drawn
 	if slices.Equal(items, []string{Auto}) {
 		within, items = amid(s, duration), nil
 		list, _ := auto(s, within.to-within.from, seed)
@@ -226,14 +227,14 @@ func (f Fault) abroad(arg string, s Scene) string {
 type period struct{ from, to time.Duration }
 
 // amid returns the part of a run in which faults may be active. The parts before and after it have no faults. Only
-// there can a lock that does not recover be told from a lock that waits.
+// without faults can a lock that does not recover be distinguished from a lock that waits.
 func amid(s Scene, duration time.Duration) period {
 	const calm = 2 * time.Second
 	return period{min(calm, duration/6), duration - min(s.TTL+s.Recovery+calm, duration/3)}
 }
 
-// auto lists the faults that a correct lock survives in the scene, as many as there is time for, drawn by the seed.
-// The result late lists the others.
+// auto returns the faults that a correct lock survives in the scene. If the run is too short for all, the seed draws
+// those that fit, and late has the others.
 func auto(s Scene, duration time.Duration, seed uint64) (list, late []Fault) {
 	var all []Fault
 	for _, f := range All {
@@ -259,8 +260,8 @@ func auto(s Scene, duration time.Duration, seed uint64) (list, late []Fault) {
 	return list, late
 }
 
-// LeftOut lists, one in each line, the faults that --fault auto leaves out although a correct lock survives them, and
-// the reason.
+// LeftOut returns lines about the faults that --fault auto leaves out although a correct lock survives them. Each line
+// names faults and the reason.
 func LeftOut(s Scene, duration time.Duration, seed uint64) (lines []string) {
 	if why := diesAlone(s); why != "" && crashWorker.Breaks(s) == "" && s.Processes < 2 {
 		lines = append(lines, crashWorker.Name+": "+why)
@@ -297,7 +298,7 @@ func (l length) of(ttl time.Duration) time.Duration {
 // latest is the part of a fault's own period within which the fault must begin.
 const latest = 0.30
 
-// needs returns how long a fault's own period must be, so that the fault begins, ends and has no effect any more.
+// needs returns the length of the period that a fault needs to begin, to end and to have no effect any more.
 func (f Fault) needs(s Scene) time.Duration {
 	const least = time.Second
 	over := f.lasts.of(s.TTL)
@@ -307,8 +308,8 @@ func (f Fault) needs(s Scene) time.Duration {
 	return max(least, time.Duration(float64(over)/(1-latest)))
 }
 
-// place draws the times of the steps that have none. Each step gets a period of the run in proportion to its needs.
-// It begins in the first 30 % of its period and is healed after 40 to 60 %.
+// place draws the times of the steps that have none. Each step gets a period of the run in proportion to its needs. The
+// fault begins in the first 30 % of its period and is healed after 40 to 60 %.
 func place(steps []Step, open []int, in Scene, within period, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1<<33))
 	r.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })

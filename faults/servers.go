@@ -11,8 +11,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// policies are the eviction policies that can evict a held lock; the first is the default. Policies that count
-// accesses (lfu) keep a key that is read often.
+// policies are the eviction policies that can evict a held lock; the first is the default. Policies that count accesses
+// (lfu) are left out, because they keep a key that is read often.
 var policies = []string{"allkeys-lru", "allkeys-random", "volatile-lru", "volatile-random", "volatile-ttl"}
 
 var evict = Fault{

@@ -14,7 +14,8 @@ import (
 var stdout *os.File
 
 // Main runs the tests of a package as m.Run does and returns its code, which you may ignore. It lets the tests start
-// their own program again as a worker process or an explorer. These inherit the environment but not the flags.
+// their own program again as a worker process or an explorer. The new processes inherit the environment but not the
+// flags.
 func Main(m *testing.M) int {
 	stdout = os.Stdout
 	if child() {

@@ -42,7 +42,7 @@ func Explore(t *testing.T, open Open, c Config) {
 	if r.Found != nil {
 		text += ": " + r.Found.Summary + "\n\n" + r.Found.Text() + "\n"
 	}
-	if _, missing := os.Stat(orders.File); missing == nil { // a lock that ends its process leaves none
+	if _, missing := os.Stat(orders.File); missing == nil { // the file is missing if the lock has ended its process
 		saved, err := keep(orders.File)
 		if err != nil {
 			t.Error(err)

@@ -209,7 +209,7 @@ func (s *suite) command(sub string) string {
 	return driver.Join(append(args, "."))
 }
 
-// exactly is the pattern for exactly one test.
+// exactly returns the pattern that matches one test only.
 func exactly(name string) string {
 	return "^" + strings.ReplaceAll(regexp.QuoteMeta(name), "/", "$/^") + "$"
 }

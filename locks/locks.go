@@ -39,8 +39,8 @@ type Spec struct {
 	// Outlives means that the lock stays held when its worker dies, until the process ends. For example, a library
 	// renews the lock as long as the process lives, or a mutex of the process is held.
 	Outlives bool
-	// Linger returns how much longer than ttl a lease may last, when its holder knows this or is gone; nil = no
-	// longer.
+	// Linger returns the time by which a lease may outlast its ttl, if its holder knows this or is gone; nil = not at
+	// all.
 	Linger func(ttl time.Duration) time.Duration
 	// Session means that a hold ends with the connection on which it was granted.
 	Session bool
@@ -117,7 +117,7 @@ func (s Spec) Runs(server topologies.Server) error {
 	return fmt.Errorf("%w: %s needs %s or newer, this is %s", ErrServer, s.Name, strings.Join(wants, ", "), server)
 }
 
-// Offers returns an error that names a method the Spec promises and the lock lacks; nil if there is none.
+// Offers returns an error if the lock lacks a method that the Spec promises; the error names the method.
 func (s Spec) Offers(l Lock) error {
 	_, shares := l.(Sharer)
 	_, upgrades := l.(Upgrader)
@@ -136,7 +136,7 @@ func (s Spec) Offers(l Lock) error {
 	return nil
 }
 
-// Lingers returns how much longer than ttl a lease may last.
+// Lingers returns the time by which a lease may outlast its ttl.
 func (s Spec) Lingers(ttl time.Duration) time.Duration {
 	if s.Linger == nil {
 		return 0
@@ -144,7 +144,8 @@ func (s Spec) Lingers(ttl time.Duration) time.Duration {
 	return s.Linger(ttl)
 }
 
-// Auto returns the lock for a topology: the first correct lock in all that fits it and uses all of its sites.
+// Auto returns the lock for a topology: the first correct lock of the list that fits the topology and uses all of its
+// sites.
 func Auto(all []Spec, t topologies.Spec) Spec {
 	sites := OneSite
 	if t.Sites > 1 {
@@ -182,7 +183,8 @@ type Env struct {
 	Renewals *history.Lane
 	// Places are the sites that Sites connect to, in the same order. Libraries with their own connections use them.
 	Places []*topologies.Site
-	// Source is the number by which proxies identify the clients of this process, for such libraries; 0 = none.
+	// Source is the number by which proxies identify the clients of this process, for libraries with their own
+	// connections; 0 = none.
 	Source int
 	// Server is the program at the sites; the zero Server = unknown.
 	Server topologies.Server
@@ -260,8 +262,8 @@ type Queue interface {
 	Handed(key string) (lease Lease, since time.Time, ok bool)
 }
 
-// Patient is a lock that waits by itself. AcquireWithin tries for the duration wait; ErrBusy means that no try was
-// successful. If Lease.Tried is unknown, the lease counts from the call.
+// Patient is a lock that waits inside one call. AcquireWithin tries for the duration wait; ErrBusy means that no try
+// was successful. If Lease.Tried is unknown, the lease counts from the call.
 type Patient interface {
 	AcquireWithin(ctx context.Context, key string, ttl, wait time.Duration) (Lease, error)
 }
@@ -284,8 +286,8 @@ type Several interface {
 	AcquireAll(ctx context.Context, keys []string, ttl, wait time.Duration) (Lease, error)
 }
 
-// Upgrader is a lock whose reader can become the writer, and nobody else writes in between. ErrBusy means that there
-// are other readers and the caller is still a reader. ErrLost means that it is not.
+// Upgrader is a lock whose reader can become the writer, and no other worker writes in between. ErrBusy means that
+// there are other readers and the caller is still a reader. ErrLost means that it is not.
 type Upgrader interface {
 	Upgrade(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 }

@@ -9,7 +9,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Answer is the row of a topology in the first table of make bench.
+// Answer is the row of a topology in the first table of the command "make bench".
 type Answer struct {
 	Run        *Run   // run with an open loop
 	Crowd      *Run   // run with a closed loop; nil = there was none
@@ -147,7 +147,7 @@ func (c *answerColumn) noise(all []Answer, i int) bool {
 	return i != best && !c.better(c.spread(&all[best]), c.spread(&all[i]))
 }
 
-// tells returns whether the column shows a difference between topologies that is not noise.
+// tells reports whether a difference between topologies in this column is more than noise.
 func (c *answerColumn) tells(all []Answer) bool {
 	for i := range all {
 		if i != c.best(all) && !c.noise(all, i) {

@@ -11,9 +11,9 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Availability lists the outages of a run: times in which workers requested a lock and none got it. A page is
-// available while a living worker holds its lock. It is unavailable from the first request that waits until the next
-// grant. If that is shorter than Least, it is a hand-off and no outage.
+// Availability lists the outages of a run: times in which workers requested a lock and none got it. A page is available
+// while a living worker holds its lock. It is unavailable from the first request that waits until the next grant. A
+// time that is shorter than Least is a hand-off and no outage.
 type Availability struct {
 	Least   int64 `json:"least_ns"`
 	Total   int64 `json:"total_ns"` // time in which at least one page was unavailable
@@ -43,8 +43,8 @@ type Outage struct {
 	// parts of Recovery, to which they add up
 	Parts  []Part           `json:"parts"`
 	Failed map[string]int64 `json:"failed"` // number of calls that failed during the outage, by "kind outcome reason"
-	// Resurrected is the number of pages whose lock was released, as the lock acknowledged, and was later held again
-	// on the servers.
+	// Resurrected is the number of pages whose lock came back: its release was acknowledged, and later the lock was
+	// held again on the servers.
 	Resurrected int `json:"resurrected,omitempty"`
 }
 
@@ -162,7 +162,8 @@ func (o *Outage) PartsText() string {
 		", ")
 }
 
-// unavailable returns a metric that is a number of Availability.
+// unavailable makes a metric of one of the numbers in Availability. The metric is a lower bound if the run ended during
+// an outage.
 func unavailable(of func(*Availability) int64) func(*Run) Reading {
 	return func(r *Run) (x Reading) {
 		if a := r.Availability; a != nil {

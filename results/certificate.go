@@ -31,7 +31,7 @@ func JudgeCertified(h *history.History, certificate io.Writer) ([]checker.Verdic
 	return verdicts, errors.Join(err, c.WriteCertificate(certificate, verdicts, contradict))
 }
 
-// contradict asks package certify whether no order of these calls is legal.
+// contradict reports whether package certify, too, finds no legal order of these calls.
 func contradict(part *history.History, calls []string) bool {
 	var text bytes.Buffer
 	if history.WriteJSONL(&text, part) != nil {
@@ -41,7 +41,8 @@ func contradict(part *history.History, calls []string) bool {
 	return err == nil && h.Contradict(calls)
 }
 
-// Certify checks the certificate of a history. Its error names the wrong line.
+// Certify checks the certificate of a history. If a line of the certificate is invalid, the error has the line's
+// number.
 func Certify(h *history.History, certificate io.Reader) ([]certify.Verdict, error) {
 	lines, in := io.Pipe()
 	go func() { in.CloseWithError(history.WriteJSONL(in, h)) }()
@@ -54,7 +55,7 @@ func Certify(h *history.History, certificate io.Reader) ([]certify.Verdict, erro
 }
 
 // mostCertified is the largest number of operations of a history that is certified at the end of a run. The command
-// verify certify checks longer ones.
+// "verify certify" checks longer histories.
 const mostCertified = 200_000
 
 // judgeFile judges the history in a file, writes the proofs beside it, and returns a text about the certified

@@ -122,7 +122,8 @@ func width(table []Column) (columns int) {
 	return columns
 }
 
-// padding returns additional width for the last column of a group with a wide heading.
+// padding returns the width by which the heading of a group exceeds its columns, for the last column of the group; 0
+// for other columns.
 func padding(table []Column, i int) int {
 	if i+1 < len(table) && table[i+1].group == "" {
 		return 0

@@ -26,8 +26,8 @@ type Claim struct {
 // least.
 const enough, exclusion, secondOpinion = "activity", "exclusion", "linearizable"
 
-// broken returns the claim that a failure violates: the first claim that names its cause, or else its checker; nil if
-// there is none.
+// broken returns the claim that a failure violates: the first claim that names the failure's cause, or else the first
+// claim that names its checker. It returns nil if no claim does.
 func broken(made *history.Claims, v *checker.Verdict) (by *history.Claim) {
 	for i := range history.AllClaims {
 		c := &history.AllClaims[i]
@@ -42,8 +42,8 @@ func broken(made *history.Claims, v *checker.Verdict) (by *history.Claim) {
 	return by
 }
 
-// holds tells whether a run proves that a claim holds. If it does not, why is the reason; empty if the run says
-// nothing about the claim.
+// holds tells whether a run proves that a claim holds. If it does not, the second result has the reason, which is empty
+// if the run says nothing about the claim.
 func holds(c *history.Claim, scenario string, verdicts []checker.Verdict) (proved bool, why string) {
 	if c.Scenario != "" && scenario != c.Scenario {
 		return false, ""
@@ -84,7 +84,7 @@ func (f *Claim) weigh(c *history.Claim, made *history.Claims, runs []Run) {
 	for i := range runs {
 		for k := range runs[i].Verdicts {
 			v := &runs[i].Verdicts[k]
-			// two holders at once violate mutual exclusion, whatever their cause violates
+			// two simultaneous holders always violate mutual exclusion; their cause may violate another claim too
 			both := v.Checker == exclusion && c.Rest && slices.Contains(c.Judges, v.Checker)
 			if v.Status == checker.Fail && (both || broken(made, v) == c) &&
 				(f.Status != checker.Fail || plainer(v, &told)) {
@@ -109,7 +109,8 @@ func (f *Claim) weigh(c *history.Claim, made *history.Claims, runs []Run) {
 	}
 }
 
-// heard describes how soon holders learned that they had lost the lock, over all runs; empty if none did.
+// heard describes how soon holders learned that they had lost the lock, over all runs; empty if no holder learned of a
+// loss.
 func heard(runs []Run) string {
 	var all checker.Told
 	for i := range runs {

@@ -30,8 +30,9 @@ type Expected struct {
 	Command  string         `json:"command"`
 }
 
-// Met compares a lock's verdicts with the expected causes; without causes the lock must pass. It returns Pass if they
-// agree. Only the first failure, which a reader sees, counts; its cause is returned as shown if it is expected.
+// Met compares a lock's verdicts with the expected causes; without causes the lock must pass. It returns Pass if the
+// verdicts are as expected. Only the first failure counts, because a reader sees that one. If its cause is expected,
+// the second result is this cause; otherwise it is empty.
 func Met(causes []string, status checker.Status, verdicts []checker.Verdict) (met checker.Status, shown string) {
 	j := Judgement{Verdicts: verdicts}
 	if v := j.failure(); v != nil && slices.Contains(causes, v.Cause) {
@@ -55,7 +56,8 @@ func (x *Expected) Want() string {
 	return strings.Join(want, " or ")
 }
 
-// Take compares the lock's judgements so far. It returns true if one of them shows an expected cause.
+// Take sets the result from the lock's judgements so far, and from the verdict on all of them. It returns true if one
+// of the judgements shows an expected cause.
 func (x *Expected) Take(all []Judgement, whole Whole) bool {
 	x.Passed, x.Open, x.Found, x.Scenario = 0, nil, strings.ToLower(whole.Status.String()), ""
 	x.Met, _ = Met(x.Causes, whole.Status, nil)
@@ -148,7 +150,7 @@ var expectedHead = []string{"lock", "topology", "under", "expected", "found", "s
 // repeats it.
 func WriteExpected(w io.Writer, all []Expected) error {
 	p := &human.Printer{W: w}
-	row := func(c []string, result string) []string { // a narrow terminal leaves out the last column
+	row := func(c []string, result string) []string { // a narrow terminal does not show the last column
 		return []string{c[0], c[1], c[2], result, c[4], c[5], c[6], c[3]}
 	}
 	rows := [][]string{row(expectedHead, "result")}
@@ -189,9 +191,10 @@ const (
 	notMeasuredYet = "not measured yet"
 )
 
-// PutExpected writes a row for each of wanted into a document. The row is from all, or else it is the document's old
-// row if its expectation is the same. Otherwise the row says that nothing was measured. A wanted row without a
-// topology matches any topology. The argument made says when the rows of all were measured.
+// PutExpected writes a row for each element of wanted into a document. The row shows the result from all. If all has no
+// result, the document's old row remains if its expectation is the same. Otherwise the row says that nothing was
+// measured. An element without a topology matches any topology. The argument made says when the results in all were
+// measured.
 func PutExpected(document string, all, wanted []Expected, made string) string {
 	before, rest, found := strings.Cut(document, expectedBegin)
 	if !found {

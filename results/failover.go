@@ -41,7 +41,7 @@ type Failover struct {
 	// Pages has, for each run, the longest time for which any single page was unavailable.
 	Pages []int64 `json:"longest_page_ns"`
 
-	parts map[int64][]Part // by recovery time
+	parts map[int64][]Part // recovery time -> its parts
 	held  int
 	away  int // number of the Unfinished runs in which not even a server had replied
 }
@@ -167,7 +167,7 @@ func (f *Failover) Take(r *Run) bool {
 	return true
 }
 
-// trust records how far the load generators can be trusted. Delays of milliseconds, such as a pause of the garbage
+// trust notes how far the load generators can be trusted. Delays of milliseconds, such as a pause of the garbage
 // collector, do not matter compared with an outage.
 func (f *Failover) trust(g *Generator, outage int64) {
 	switch {

@@ -60,7 +60,7 @@ func (f *Fleet) Text() string {
 	return strings.Join(names, ", ") + "; " + f.clocks()
 }
 
-// clocks says how well the clocks agree, for the worst pair and for agents on one machine.
+// clocks describes how well the clocks agree: in the worst pair, and between agents on one machine.
 func (f *Fleet) clocks() string {
 	var apart, together int64
 	var worst [2]*Agent

@@ -42,7 +42,7 @@ func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 	return all, err
 }
 
-// counted makes a pass by totals inconclusive if no visit was counted, because then all page views are from the
+// counted changes the verdict pass by totals to inconclusive if no visit was counted: then all page views are from the
 // warm-up.
 func (r *Run) counted(v checker.Verdict) checker.Verdict {
 	if v.Status != checker.Pass || r.Visits.Done > 0 {

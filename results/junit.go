@@ -42,9 +42,9 @@ type (
 	}
 )
 
-// WriteJUnit writes the verdicts as JUnit XML. Inconclusive properties and those that were not judged are "skipped".
-// Names of suites are unique. The first case of a suite has the whole time of the run, because CI systems add the
-// times of the cases.
+// WriteJUnit writes the verdicts as JUnit XML. Properties that are inconclusive or were not judged are "skipped". Names
+// of suites are unique. The first case of a suite has the whole time of the run, because CI systems add the times of
+// the cases.
 func WriteJUnit(w io.Writer, all []Judgement) error {
 	var report junitSuites
 	seen := map[string]int{}

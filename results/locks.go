@@ -13,7 +13,7 @@ import (
 // Locks has the measurements of the locks that programs under test have used.
 type Locks struct {
 	Numbers []LockNumbers `json:"numbers"`
-	// the ten locks with the most requests in the last minutes, the most first
+	// the ten locks with the most requests in the last minutes, the most requested first
 	Hot []HotLock `json:"hot"`
 }
 

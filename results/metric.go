@@ -201,7 +201,7 @@ func FindMetrics(names []string) (all []Metric, err error) {
 	return all, err
 }
 
-// metric returns a metric that certainly exists.
+// metric returns the metric with this name, which must exist.
 func metric(name string) Metric {
 	m, err := FindMetric(name)
 	if err != nil {
@@ -238,7 +238,7 @@ func meantMetric(name string) string {
 	return meant
 }
 
-// MetricNames lists the names for users: once for all distributions, and then the others.
+// MetricNames lists the names for users. It lists statistics such as p99 once for all distributions.
 func MetricNames() string {
 	percentiles := human.Names(statistics, func(s statistic) string { return s.name })
 	names := human.Names(distributions, func(d distribution) string { return d.name })

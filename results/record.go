@@ -19,8 +19,8 @@ type Run struct {
 	Name    string    `json:"name"`
 	Started time.Time `json:"started"`
 	Partial string    `json:"partial,omitempty"` // why the run ended early; empty if it did not
-	// Interactive means that a user has changed the run by key. The history has each change. Assertions are not
-	// checked.
+	// Interactive means that a user has changed the run with the keyboard. The history has each change. Assertions are
+	// not checked.
 	Interactive bool   `json:"interactive,omitempty"`
 	Aborted     string `json:"aborted,omitempty"` // the assertion that ended the run early; empty if none did
 	// Before has, for each earlier attempt, the unplanned event that made the attempt inconclusive.
@@ -160,9 +160,9 @@ type Waiting struct {
 	Longest    int64       `json:"longest_ns"`
 	// Response is the same estimate for the time from a visit's due time to its end.
 	Response Percentiles `json:"response_with_unfinished"`
-	// RandomWaiter is the length of the whole wait of a worker that is seen waiting at a random moment.
+	// RandomWaiter is for a worker that is waiting at a random moment. It is the length of that worker's whole wait.
 	RandomWaiter Percentiles `json:"random_waiter"`
-	// Woken divides tries and hand-offs by what woke the worker; nil in old runs.
+	// Woken has the tries and hand-offs for each kind of wake-up; nil in old runs.
 	Woken []Woken `json:"woken,omitempty"`
 }
 
@@ -186,8 +186,8 @@ type Fairness struct {
 	StarvingWorkers []int   `json:"starving_workers"`
 	// Worst is the worker with the fewest visits; among several, the one with the longest wait.
 	Worst Worker `json:"worst_worker"`
-	// IdleShare is the share of time for which the lock was free although a worker waited, of the time in which the
-	// lock was held or waited for. Null if the lock does not claim mutual exclusion.
+	// IdleShare is the time for which the lock was free although a worker waited. It is a share of the time in which
+	// the lock was held or a worker waited for it. Null if the lock does not claim mutual exclusion.
 	IdleShare *float64 `json:"idle_share"`
 	// Workers has the results of all workers, by number; nil in old runs.
 	Workers []Worker `json:"workers,omitempty"`

@@ -13,7 +13,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// InteractiveText warns a reader of a run that a user has changed by key.
+// InteractiveText warns the reader that a user has changed the run with the keyboard.
 const InteractiveText = "changed interactively: the history has each change as a fault by hand"
 
 // Judgement is the result of judging a run, for people and for CI systems.

@@ -44,7 +44,7 @@ func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole
 			w.Failed = append(w.Failed, j.Name()+": "+text)
 		case checker.Inconclusive:
 			w.Open, open = append(w.Open, j.Name()+": "+text), append(open, cmp.Or(j.Scenario, j.Name()))
-			partial = partial || j.Scenario == "" || j.erred() // no other judgement covers the same
+			partial = partial || j.Scenario == "" || j.erred() // no other judgement can replace this one
 		}
 		if j.Scenario == "" {
 			what = "run"
@@ -139,7 +139,7 @@ func (j *Judgement) Proof() string {
 	return strings.Join(parts, ", ")
 }
 
-// broke lists the faults with their counts.
+// broke returns the names of the faults, with their counts.
 func (j *Judgement) broke() (all []string) {
 	times := map[string]int{}
 	for _, f := range j.Faults {

@@ -53,8 +53,8 @@ func lossy(w *workload.Shape) {
 	}
 }
 
-// Each process sees the death of the server. What a process keeps in its memory in the meantime excludes no other
-// process.
+// Each process sees the death of the server. If a lock replaces the server by a process's memory in the meantime, it
+// does not exclude the other process.
 var forgetful = Scenario{
 	Name: "forgetful",
 	Doc: "a server dies, and comes back without its keys when every lease is over. Two processes see it; what is " +

@@ -44,8 +44,8 @@ var lateExtension = Scenario{
 }
 
 // If a lock uses one command for the grant and one for the release, a release that is sent in time arrives late. For
-// other locks, a lease ends between two commands. Threads of one process that share the mark of a hold get in each
-// other's way.
+// other locks, a lease ends between two commands. Threads of one process that share the mark of a hold disturb each
+// other's holds.
 var lateCommands = Scenario{
 	Name: "late-commands",
 	Doc: "one in twelve commands takes longer than a lease to arrive, as of a client that is stopped before it, also " +
@@ -83,8 +83,8 @@ var slowFence = Scenario{
 	NotFor:  fences,
 	Assumed: true,
 	Counter: workload.RedisFenced,
-	// A late fencing token shows when it meets a holder with fast messages, which is when a delay ends. So a delay
-	// ends often.
+	// A late fencing token has an effect only if the next holder's messages are fast. This is so when a delay ends, so
+	// delays end often.
 	Faults: []string{"delay:120ms@200ms", "heal@500ms", "delay:120ms@800ms", "heal@1100ms", "delay:120ms@1400ms",
 		"heal@1700ms", "delay:120ms@2000ms", "heal@2300ms", "delay:120ms@2600ms", "heal@2900ms"},
 	Duration: 3700 * time.Millisecond,

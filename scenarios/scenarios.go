@@ -61,7 +61,7 @@ type Scenario struct {
 	// of time without a disturbance, and other scenarios have few of them on a busy machine.
 	MustJudge []string
 	Duration  time.Duration
-	Leases    int                   // number of leases that must fit in, one after another
+	Leases    int                   // number of leases, one after another, that must fit in the duration
 	Shape     func(*workload.Shape) // changes the default load; nil = no change
 }
 
@@ -171,7 +171,7 @@ func (s Scenario) Out(in faults.Scene) string {
 	return ""
 }
 
-// own is for servers that nobody else uses: requests of others would be counted as the lock's.
+// own is for scenarios that count the servers' work: the requests of other users would count as the lock's.
 func own(s faults.Scene) string {
 	if !s.Can.Own {
 		return "the servers work for others, too"
@@ -182,7 +182,7 @@ func own(s faults.Scene) string {
 	return ""
 }
 
-// alone is for locks on one site: for several sites, minority-hung is the same test.
+// alone is for scenarios on one site: on several sites, the scenario minority-hung is the same test.
 var alone = faults.When(func(s faults.Scene) bool { return s.Sites > 1 },
 	"one of several sites that hangs is what minority-hung is about")
 
@@ -196,7 +196,7 @@ func both(a, b func(faults.Scene) string) func(faults.Scene) string {
 	}
 }
 
-// claim is for locks with a certain claim; what says what they claim.
+// claim is for scenarios that need a certain claim of the lock. The text says what the lock must claim.
 func claim(claims func(faults.Scene) bool, what string) func(faults.Scene) string {
 	return faults.When(func(s faults.Scene) bool { return !claims(s) }, "the lock does not claim that "+what)
 }

@@ -7,8 +7,8 @@ import (
 	"hammerlock/workload"
 )
 
-// rounds is the number of times that the load comes and goes. The growth from one rest to the next, seen twice,
-// differs from what is made only once.
+// rounds is the number of times that the load comes and goes. With three rests, growth from one rest to the next is
+// seen twice. Memory that is allocated only once causes growth only once.
 const rounds = 3
 
 // In a separate process, only the lock's clients grow.

@@ -25,7 +25,7 @@ type Attachment struct {
 	TLS       *TLS       `json:"-"`
 	Map       map[string]string
 	Prefix    string            // common prefix of the keys of all runs; each run appends random letters
-	Allow     []string          // keys of Destructive
+	Allow     []string          // commands that the user allows, by their keys in Destructive
 	Tell      func(line string) // is called with a line of text for each change that the suite makes; may be nil
 	Removed   []string          // one text for each killed run whose keys this run has deleted
 
@@ -51,7 +51,7 @@ func (l Login) Parts() (user, password string) { return l.user, l.password }
 // Format implements fmt.Formatter. It prints a placeholder for every verb, so no log shows a password.
 func (l Login) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(hidden)") }
 
-// Of returns a copy of the Spec kind whose servers are the attached ones.
+// Of returns a copy of a Spec whose servers are the attached ones.
 func (a *Attachment) Of(kind Spec) Spec {
 	kind.attached, kind.embeddable, kind.join, kind.healthy = a, false, nil, writable
 	kind.Nodes = 1
@@ -187,7 +187,8 @@ func writable(ctx context.Context, t *Topology) error {
 	return nil
 }
 
-// leave deletes the run's keys and closes the suite's connections. The attached servers go on running.
+// leave ends the use of attached servers: it deletes the run's keys and closes the suite's connections. The servers go
+// on running.
 func (t *Topology) leave() (err error) {
 	if !t.foreign() {
 		return nil

@@ -173,7 +173,7 @@ func (t *Topology) version(info, hello map[string]string) {
 	}
 }
 
-// hide records that the servers refuse a command.
+// hide notes the error with which the servers refuse a command.
 func (t *Topology) hide(what string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -286,8 +286,8 @@ func (t *Topology) findBehindSentinels(ctx context.Context) error {
 	return nil
 }
 
-// maybe adds a replica if it can be reached; no client connects to it. A server that the sentinels list under two
-// names is left out: a failover may promote it under one name and then make it a replica of itself.
+// maybe tries to reach a replica, and adds it on success; no client connects to it. A server that the sentinels list
+// under two names is left out: a failover may promote it under one name and then make it a replica of itself.
 func (t *Topology) maybe(ctx context.Context, name string, e Endpoint) {
 	n, err := t.at(ctx, name, Replica, e)
 	if err == nil {
@@ -350,7 +350,7 @@ func (t *Topology) findCluster(ctx context.Context) (err error) {
 	return nil
 }
 
-// slots asks one node for the owners of all slots. If a node does not know its own host name, its reply leaves that
+// slots gets the owners of all slots from one node. If a node does not know its own host name, its reply leaves that
 // name empty.
 func (t *Topology) slots(ctx context.Context, e Endpoint) ([]redis.ClusterSlot, error) {
 	n := &Node{Name: "seed", Role: Primary, topology: t, front: e.Addr,

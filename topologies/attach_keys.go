@@ -71,7 +71,7 @@ func processStat(pid int) []string {
 	return strings.Fields(after)
 }
 
-// keep opens clients without proxies. They delete keys and renew the heartbeat.
+// keep opens one client for each site, without a proxy. These clients delete keys and renew the heartbeat.
 func (t *Topology) keep(ctx context.Context) error {
 	for _, s := range t.Sites {
 		c := s.Access().Site().Client(ClientOptions{})
@@ -84,7 +84,7 @@ func (t *Topology) keep(ctx context.Context) error {
 }
 
 // enter deletes the keys of dead runs, registers this run, and starts to renew its heartbeat. The function t.clean
-// ends this and deletes the keys of this run.
+// stops the heartbeat and deletes the keys of this run.
 func (t *Topology) enter(ctx context.Context) error {
 	a := t.Spec.attached
 	text, err := json.Marshal(me())

@@ -27,7 +27,7 @@ type bound struct {
 	size int    // bytes that the current reply has announced so far
 }
 
-// take parses bytes that were read from the connection.
+// take parses bytes that were read from the connection. It returns errTooMuch if they announce too long a reply.
 func (b *bound) take(read []byte) error {
 	for len(read) > 0 {
 		if n := min(b.skip, len(read)); n > 0 {

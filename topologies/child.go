@@ -34,7 +34,7 @@ func Launch(cmd *exec.Cmd) (c *Child, err error) {
 	return c, nil
 }
 
-// startChild starts a program. It calls after when the program and its group have ended.
+// startChild starts a program. The function after is called when the program and its group have ended.
 func startChild(cmd *exec.Cmd, s *Spawner, r *reaper, after func()) (*Child, error) {
 	if err := s.Start(cmd); err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func startChild(cmd *exec.Cmd, s *Spawner, r *reaper, after func()) (*Child, err
 	return c, nil
 }
 
-// PID returns the process that leads the group; 0 if c is nil.
+// PID returns the number of the process that leads the group; 0 if c is nil.
 func (c *Child) PID() int {
 	if c == nil {
 		return 0

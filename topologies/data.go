@@ -52,7 +52,7 @@ func dataNode(n *Node) []directive {
 	return d
 }
 
-// record copies the named directives to the settings of the run record.
+// record adds the named directives to the settings in the run record.
 func (t *Topology) record(d []directive, names ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,8 +63,8 @@ func (t *Topology) record(d []directive, names ...string) {
 	}
 }
 
-// follow makes a running node a replica. It sends REPLICAOF, because after a restart with the directive the replica
-// would connect only at the next timer. It also rewrites the configuration, for restarts.
+// follow makes a running node a replica of another node. It sends REPLICAOF, because after a restart with the directive
+// the replica would connect only at the next timer. It also rewrites the configuration, for restarts.
 func follow(ctx context.Context, n, primary *Node) error {
 	ip, port := splitAddr(primary.front)
 	return n.run(ctx, []any{"REPLICAOF", ip, port}, []any{"CONFIG", "REWRITE"})

@@ -96,8 +96,8 @@ func (s *Site) Passage(source int) func(ctx context.Context, network, addr strin
 	return s.dialer(ClientOptions{Source: source, passes: true})
 }
 
-// movedTo returns the address to which an operator has moved the primary; empty if nobody has moved it. It works in
-// all processes of a run.
+// movedTo returns the address to which an operator has moved the primary; empty if it was not moved. It works in all
+// processes of a run.
 func (s *Site) movedTo() string {
 	if n := s.byHand.Load(); n != nil {
 		return n.front
@@ -107,7 +107,7 @@ func (s *Site) movedTo() string {
 	}
 	text, err := os.ReadFile(s.access.Moved)
 	if err != nil {
-		return "" // without the file, nobody has moved the primary
+		return "" // without the file, the primary was not moved
 	}
 	return string(text)
 }

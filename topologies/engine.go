@@ -293,7 +293,7 @@ func parentOf(pid int) (parent int) {
 	return parent
 }
 
-// await returns when all these processes have ended, or with an error after endTimeout.
+// await waits until all these processes have ended. After endTimeout it returns an error.
 func await(pids []int) error {
 	ticker, late := time.NewTicker(time.Millisecond), time.After(endTimeout)
 	defer ticker.Stop()
@@ -309,7 +309,8 @@ func await(pids []int) error {
 	return nil
 }
 
-// leader returns the node that accepts writes. A single node need not be up; several are asked for their role.
+// leader returns the node that accepts writes. A single node is returned even if it is down; several nodes are asked
+// for their roles.
 func (s *Site) leader(ctx context.Context) (*Node, error) {
 	if len(s.Nodes) == 1 {
 		return s.Nodes[0], nil

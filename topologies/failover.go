@@ -14,9 +14,9 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// Primary returns the node that serves a key, even if it is down. Depending on the deployment, this is the node that
-// most sentinels name, or the owner of the key's slot in the newest configuration epoch, or the node that an operator
-// has promoted.
+// Primary returns the node that serves a key, even if it is down. With sentinels, this is the node that most of them
+// name. In a cluster, it is the owner of the key's slot in the newest configuration epoch. Without either, it is the
+// first primary, or the node that an operator has promoted since.
 func (s *Site) Primary(ctx context.Context, key string) (*Node, error) {
 	switch {
 	case s.Engine() != "":
@@ -243,7 +243,7 @@ func (s *Site) elected(ctx context.Context) (*Node, error) {
 }
 
 // slotOwner asks all nodes and returns the owner with the highest configuration epoch, because a node that is cut off
-// names an older one.
+// names an older owner.
 func (s *Site) slotOwner(ctx context.Context, key string) (*Node, error) {
 	var owner *Node
 	var epoch int

@@ -132,13 +132,13 @@ func (g *gate) close() {
 	g.wg.Wait()
 }
 
-// serve proxies a connection to a node until it ends.
+// serve connects a client or peer with a node, and returns when the connection has ended.
 func (g *gate) serve(src *net.TCPConn, from links.Party, to *Node, dial func(from *net.TCPAddr) (links.Conn, error)) {
 	g.network.Serve(src, links.Link{From: from, To: links.Party(to.Name), Asks: to.asks, Kind: to.kind, Dial: dial})
 }
 
 // dialPeer dials a node's port for peers, and retries for linkDialTimeout. The server opens this port only when it
-// needs it, and a peer whose connection is closed does not soon try again.
+// needs it, and a peer does not soon try again after its connection was closed.
 func (g *gate) dialPeer(from *net.TCPAddr, back string) (conn links.Conn, err error) {
 	every, late := time.NewTicker(10*time.Millisecond), time.After(linkDialTimeout)
 	defer every.Stop()

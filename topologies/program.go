@@ -121,7 +121,7 @@ func (p *Program) Killed() bool {
 	return p.killed && p.now() == Down
 }
 
-// Succeeded tells whether the program ended by itself with exit code 0.
+// Succeeded tells whether the program has ended with exit code 0, without a kill by the suite.
 func (p *Program) Succeeded() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -30,7 +30,7 @@ func secretsOf(command string, env []string) (s Secrets) {
 	return s
 }
 
-// Add adds a word, as it is and as it stands in URLs. An empty one is no secret.
+// Add adds a word, as it is and as it stands in URLs. An empty word is not added.
 func (s *Secrets) Add(word string) {
 	for _, w := range []string{word, url.QueryEscape(word), url.PathEscape(word)} {
 		if w != "" && !slices.Contains(*s, w) {

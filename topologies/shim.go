@@ -98,7 +98,7 @@ func (n *Node) shimEnv() []string {
 	if len(n.topology.shims) == 0 {
 		return nil
 	}
-	// relative to the node's directory: LD_PRELOAD separates names by spaces, and a full path may have one
+	// relative to the node's directory: LD_PRELOAD separates names by spaces, and a full path may contain a space
 	var libraries []string
 	for _, path := range n.topology.shims {
 		libraries = append(libraries, "../"+filepath.Base(path))

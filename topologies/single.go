@@ -19,7 +19,7 @@ var single = Spec{
 	healthy: serving,
 }
 
-// site adds a site whose clients connect first to the nodes seeds.
+// site adds a site. Its clients connect first to the given nodes.
 func (t *Topology) site(name string, seeds ...*Node) *Site {
 	s := &Site{Name: name, Nodes: seeds, seeds: seeds,
 		access: Access{User: t.Options.User, Password: t.clientPassword(), DB: t.Options.Database,

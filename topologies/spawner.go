@@ -31,8 +31,8 @@ func OpenSpawner() *Spawner {
 	return s
 }
 
-// Start starts a process in its own group, so that Ctrl-C at the terminal does not reach it. Of cmd.SysProcAttr it
-// uses the Credential only.
+// Start starts a process in its own group, so that Ctrl-C at the terminal does not reach it. It uses only the
+// Credential of cmd.SysProcAttr.
 func (s *Spawner) Start(cmd *exec.Cmd) error {
 	attr := childAttr()
 	if cmd.SysProcAttr != nil {

@@ -39,7 +39,7 @@ func (t *Traffic) add(f *fresh) {
 	t.open[f] = true
 }
 
-// remove adds the count of a closed connection to the total, once.
+// remove forgets a closed connection and adds its count to the total. A second call has no effect.
 func (t *Traffic) remove(f *fresh) {
 	if t == nil {
 		return
@@ -73,8 +73,8 @@ func (f *fresh) count(b []byte) {
 	}
 }
 
-// idle lists commands that change no data, or that the library sends by itself. The fault drop-reply does not drop
-// their replies, because that would test nothing.
+// idle lists commands that change no data, or that the library itself sends. The fault drop-reply does not drop their
+// replies, because that would test nothing.
 var idle = []string{
 	"cluster", "command", "info", "ping", "sentinel",
 	"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe",

@@ -92,7 +92,7 @@ func (a *arrivals) follow(done <-chan struct{}) {
 	}
 }
 
-// mine draws the next visit for the workers of this process.
+// mine draws visits until one belongs to this process, and returns that visit. If none is due before end, ok is false.
 func (a *arrivals) mine(end time.Duration) (v visit, ok bool) {
 	for {
 		v, ok = a.draw(end)
@@ -116,7 +116,8 @@ func (a *arrivals) draw(end time.Duration) (v visit, ok bool) {
 	return v, true
 }
 
-// remaining returns the number of visits that were due before end and never began. It calls show with each due time.
+// remaining returns the number of visits that were due before end and never began. It calls show with the due time of
+// each of them.
 func (a *arrivals) remaining(end time.Duration, show func(due time.Duration)) (n int64) {
 	if !a.shape.Open() {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"hammerlock/locks"
 )
 
-// increment counts with one atomic operation of the store, without a lock. Its visits take as long as visits with a
-// lock.
+// increment adds a page view by one atomic operation of the store, without a lock. Before that, it waits as long as a
+// holder of a lock would.
 func (w *worker) increment(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	if reason := w.stay(ctx, g); reason != history.None {
 		return history.Failed, reason
@@ -17,7 +17,7 @@ func (w *worker) increment(ctx context.Context, g *grant) (history.Outcome, hist
 	return w.add(ctx, g)
 }
 
-// add counts with one atomic operation. Without a reply, nobody knows which value the operation replaced.
+// add adds a page view by one atomic operation. Without a reply, the replaced value is unknown.
 func (w *worker) add(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	op := w.lane.Call(history.Store, g.key)
 	op.Hold = g.hold
@@ -31,7 +31,7 @@ func (w *worker) add(ctx context.Context, g *grant) (history.Outcome, history.Re
 	return outcome, reason
 }
 
-// optimistic loads and then stores, on condition that no other worker has stored in between. It repeats this until
+// optimistic makes a load and then a store, which fails if another worker has stored in between. It repeats both until
 // the store succeeds or the visit's patience ends.
 func (w *worker) optimistic(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	for {
@@ -50,7 +50,8 @@ func (w *worker) optimistic(ctx context.Context, g *grant) (history.Outcome, his
 	}
 }
 
-// transact makes one attempt of optimistic.
+// transact makes one attempt for optimistic. The reason history.Conflict means that another worker has stored in
+// between.
 func (w *worker) transact(ctx context.Context, g *grant) (outcome history.Outcome, reason history.Reason) {
 	load := w.lane.Call(history.Load, g.key)
 	load.Hold = g.hold

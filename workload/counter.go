@@ -121,7 +121,7 @@ func (s CounterSpec) Fits(lock locks.Spec, processes int) string {
 	return ""
 }
 
-// text formats a count as "views writer", or as "views writer fence" if fenced.
+// text returns a count in the form "views writer", or "views writer fence" if fenced.
 func (c Count) text(fenced bool) []byte {
 	b := strconv.AppendInt(make([]byte, 0, 48), c.Views, 10)
 	b = append(b, ' ')

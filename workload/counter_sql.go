@@ -15,7 +15,7 @@ import (
 type Statements struct {
 	Load         string
 	LoadToWrite  string // like Load, and locks the row until the transaction ends
-	Make         string // creates the row of a page with no views, if there is none
+	Make         string // creates the row of a page, with 0 views, if the page has no row
 	Write        string
 	WriteIfNewer string // changes no row unless the fencing token is greater than the stored one
 	WriteIfSame  string
@@ -61,7 +61,7 @@ func (s *sqlCounter) Store(ctx context.Context, page string, c Count) error {
 	return err
 }
 
-// row returns the arguments of Statements.Write.
+// row returns the arguments for Statements.Write.
 func (c Count) row(page string) []any { return []any{page, c.Views, int64(c.Writer), c.Fence} }
 
 // write runs one statement as its own transaction and returns the number of changed rows. If the database stayed busy
@@ -82,7 +82,8 @@ func (s *sqlCounter) Add(ctx context.Context, page string, writer history.ID) (C
 	})
 }
 
-// change runs a transaction that locks the row of a page, reads it, and writes the count that next returns.
+// change runs a transaction that locks the row of a page, reads it, and writes the count that next returns. The result
+// seen is the count before.
 func (s *sqlCounter) change(ctx context.Context, page string, next func(seen Count) (Count, error)) (seen Count,
 	err error) {
 	tx, err := s.db.BeginTx(ctx, nil)

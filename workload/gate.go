@@ -126,8 +126,8 @@ func (g *Gate) Catch(ctx context.Context, p Point, key int32) (*Caught, error) {
 			if late || g.words.armed.CompareAndSwap(number, 0) {
 				return nil, fmt.Errorf("%w %s: %w", ErrNobody, p, context.Cause(ctx))
 			}
-			// A worker may be stopping at this moment. Give it a second to write its slot; its process may have been
-			// killed.
+			// A worker has reached the Point and is about to write its slot. Wait for at most a second, because its
+			// process may have been killed.
 			var cancel context.CancelFunc
 			late = true
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -199,8 +199,8 @@ func (g *Gate) pass(ctx context.Context, p Point, worker, key int32, hold histor
 	}
 }
 
-// die ends the worker as if its process were killed: it releases nothing. A new worker takes its place. If that
-// cannot be started, w.err is set and the run is invalid.
+// die ends the worker as if its process were killed: it releases nothing. A new worker takes its place. If its lock
+// cannot be opened, die sets w.err, and the run is invalid.
 func (w *worker) die(key int32, hold history.ID) (outcome history.Outcome, reason history.Reason, told bool) {
 	now := w.clock.Now()
 	crash := history.Op{Kind: history.Crash, Key: key, Hold: hold, Call: now, Outcome: history.OK}

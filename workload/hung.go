@@ -18,7 +18,7 @@ const (
 	offFor    = 5 * time.Second
 )
 
-// given is the value of turn of an abandoned worker: if its call returns later, its goroutine ends and records
+// given is the value of turn for an abandoned worker. If its call returns later, its goroutine ends and records
 // nothing.
 const given = 1 << 63
 
@@ -31,7 +31,7 @@ func (w *worker) leave() {
 	}
 }
 
-// waits records how long a worker has been inside its open lock call.
+// waits has the time that a worker has spent inside its open lock call.
 type waits struct {
 	turn      uint64
 	inside    time.Duration // time inside the call, without the time for which this process was paused
@@ -39,8 +39,8 @@ type waits struct {
 	ended     bool
 }
 
-// watch waits until each worker has ended or was abandoned. It abandons workers only after the End or a stop. A
-// worker that ends sends its number on the channel ended.
+// watch waits until each worker has ended or was abandoned. It abandons workers only after the End or a stop. A worker
+// that ends sends its number on the channel ended. The result lists the calls that watch had to cancel.
 func (c *Workers) watch(ctx, stop context.Context, workers []*worker, ended <-chan int) (hung []history.Hung) {
 	all, left := make([]waits, len(workers)), len(workers)
 	var look, end <-chan time.Time
@@ -128,8 +128,8 @@ func (w *worker) stack() string {
 	return ""
 }
 
-// ofTheLock returns the part of a stack trace that is in the lock's code: the calls that the worker's own code made,
-// and that led to the panic if there is one.
+// ofTheLock returns the part of a stack trace that is in the lock's code: from the panic, if there is one, to the call
+// by the worker's own code.
 func ofTheLock(stack string) []string {
 	lines := strings.Split(strings.TrimSpace(stack), "\n")
 	if at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic(") }); at >= 0 {

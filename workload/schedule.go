@@ -73,7 +73,8 @@ type pace struct {
 	left    float64       // part of the last step that lies beyond its stretch; 0 = none
 }
 
-// next returns when the visit after the last one is due, or history.Forever if there is none.
+// next returns the due time of the next visit; history.Forever = no more visits. The argument is the due time of the
+// visit before.
 func (p *pace) next(last time.Duration) time.Duration {
 	switch {
 	case len(p.shape.Stretches) > 0:
@@ -84,7 +85,7 @@ func (p *pace) next(last time.Duration) time.Duration {
 	return last + time.Duration(p.step()*float64(time.Second)/p.shape.Rate)
 }
 
-// first returns when the first visit is due.
+// first returns the due time of the first visit.
 func (p *pace) first() time.Duration {
 	if len(p.shape.Stretches)+len(p.shape.Trace) == 0 {
 		return 0

@@ -31,7 +31,7 @@ type spot struct {
 	// For the pages after the first one:
 	op      *history.Op // record of the open call
 	seen    Count
-	outcome history.Outcome // of the store of this page; Unknown without a reason = as of the first page
+	outcome history.Outcome // outcome for this page; Unknown without a reason = the same as for the first page
 	reason  history.Reason
 }
 
@@ -53,7 +53,8 @@ func (w *worker) choose(g *grant) {
 	}
 }
 
-// open records the beginning of a call for the additional pages. It must be called before the lock sends anything.
+// open adds the beginning of a call to the history of the additional pages. It must be called before the lock sends
+// anything.
 func (g *grant) open(kind history.Kind) {
 	for i := range g.more {
 		s := &g.more[i]
@@ -63,8 +64,8 @@ func (g *grant) open(kind history.Kind) {
 	}
 }
 
-// close records the end of a call for the additional pages, with the result of the first page. The caller records the
-// first page afterwards.
+// close adds the end of a call to the history of the additional pages, with the result of the first page. After that,
+// the caller adds it for the first page.
 func (g *grant) close(first *history.Op) {
 	for i := range g.more {
 		s := &g.more[i]
@@ -88,7 +89,7 @@ func (w *worker) answeredAll(kind history.Kind, err error) (history.Outcome, his
 	return outcome, reason
 }
 
-// mark records an event of the visit for the additional pages.
+// mark adds an event of the visit to the history of the additional pages.
 func (g *grant) mark(what history.Op) {
 	for i := range g.more {
 		s := &g.more[i]

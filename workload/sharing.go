@@ -60,8 +60,8 @@ func (w *worker) remain(ctx context.Context, g *grant) history.Reason {
 	return history.None
 }
 
-// read loads the page at the beginning and at the end of a reader's visit: no worker may store in between. Some
-// readers upgrade to writer and store.
+// read makes the visit of a reader. It loads the page at the beginning and at the end, because no worker may store in
+// between. Some readers upgrade to writer and store.
 func (w *worker) read(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	seen, outcome, reason := w.load(ctx, g, &g.spot)
 	if outcome != history.OK {

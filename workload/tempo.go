@@ -12,8 +12,8 @@ import (
 // worker processes. A nil Tempo never changes.
 type Tempo struct{ words *tempoWords }
 
-// mostChanges is how often the rate can be changed. All changes are kept, because a visit that was due long ago may
-// still be waiting for a worker.
+// mostChanges is the largest number of changes of the rate. All changes are kept, because a visit that was due long ago
+// may still be waiting for a worker.
 const mostChanges = 255
 
 type tempoWords struct {
@@ -23,8 +23,8 @@ type tempoWords struct {
 }
 
 type change struct {
-	from  time.Duration // when, on the run's clock
-	plan  time.Duration // planned time of the visits that are due at the time from
+	from  time.Duration // time on the run's clock at which the change takes effect
+	plan  time.Duration // planned due time of the visits that are now due at the time from
 	speed float64       // speed after that time; 1 = as planned
 }
 

@@ -14,7 +14,7 @@ import (
 // TracePrefix begins a value of Arrivals that names a trace file.
 const TracePrefix = "trace:"
 
-// wrongLines is the largest number of wrong lines that an error message names.
+// wrongLines is the largest number of invalid lines that an error message lists.
 const wrongLines = 5
 
 // epoch separates offsets from dates: a number of seconds from here on is a Unix time.
@@ -24,9 +24,9 @@ const epoch = 1e9
 var stamps = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"}
 
 // ReadTrace reads due times from a file, one on each line, in ascending order. On each line it reads the text before
-// the first comma, semicolon or tab. This is an offset in seconds from the start of the run, or a date (RFC 3339, or
-// seconds since 1970); the first date is the start of the run. Empty lines, lines that begin with # and a table
-// heading are skipped. The error names the wrong lines.
+// the first comma, semicolon or tab. This text is an offset in seconds from the start of the run, or a date (RFC 3339,
+// or seconds since 1970). The first date is the start of the run. Empty lines, lines that begin with # and a table
+// heading are skipped. The error lists the invalid lines.
 func ReadTrace(path string) (due []time.Duration, err error) {
 	file, err := os.Open(path)
 	if err != nil {

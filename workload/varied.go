@@ -14,8 +14,8 @@ var (
 	extendsTo    = []float64{0.5, 3}
 )
 
-// varied waits between load and store. Meanwhile it extends the lease early or late, to a longer or a shorter lease,
-// and then waits for 80 % of the last lease. It ends the visit if it does not know which lease it has.
+// varied fills the time between load and store. It extends the lease early or late, to a longer or a shorter one, and
+// then waits for 80 % of the last lease. The visit ends without a store if the length of the lease is unknown.
 func (w *worker) varied(ctx context.Context, g *grant) history.Reason {
 	if !w.reenter(w.during(ctx), g) {
 		return history.Lost

@@ -35,8 +35,8 @@ func (w *worker) await(ctx context.Context, name string, left time.Duration) (wo
 	return wake, err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
 }
 
-// handed records a grant that the lock received while its worker waited inside the lock. That grant came after the
-// last refusal, which is when w.now was read.
+// handed records a grant that the lock received while its worker waited inside the lock. That grant came after the last
+// refusal, which is when w.now was read. It returns false if there was no such grant.
 func (w *worker) handed(g *grant, woken history.Wake) bool {
 	q, ok := w.lock.(locks.Queue)
 	if !ok {
@@ -82,7 +82,7 @@ func (w *worker) ask(ctx context.Context, g *grant, called time.Duration) (locks
 }
 
 // waited splits an Acquire that has waited inside the lock into two operations: a refused one, and then the granted
-// one. The record then shows that the lease began during the second.
+// one. The record then shows that the lease began during the second, which waited returns.
 func (w *worker) waited(g *grant, op *history.Op, again time.Duration) *history.Op {
 	again = min(again, w.clock.Now()) - 1
 	split := func(lane *history.Lane, op *history.Op) *history.Op {
@@ -109,7 +109,8 @@ func (w *worker) giveUp(name string) {
 	w.leave()
 }
 
-// extend extends the lease to the length to, from now on; 0 = do nothing. It returns whether the hold is still valid.
+// extend makes the lease end after the time to, counted from now; with 0 it does nothing. It returns whether the hold
+// is still valid.
 func (w *worker) extend(ctx context.Context, g *grant, to time.Duration) bool {
 	if to == 0 {
 		return true

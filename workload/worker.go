@@ -26,7 +26,7 @@ type worker struct {
 	// now is the last reading of the clock; 0 if something was sent or waited for since. It saves readings, which are
 	// expensive.
 	now   time.Duration
-	free  time.Duration // time at which the visit was due and the worker was free for it
+	free  time.Duration // first time at which the visit was due and the worker was free
 	began time.Duration // when the visit began
 	grant grant         // of the visit
 	// without a judge: the record of the store, which is written together with the end of the visit; nil = none
@@ -42,7 +42,7 @@ type worker struct {
 	said    map[string]string
 
 	turn      atomic.Uint64 // see enter
-	goroutine string        // its own
+	goroutine string        // heading of its goroutine's stack trace
 	panicked  history.Breakdown
 }
 
@@ -81,7 +81,7 @@ func (w *worker) run(ctx, stop context.Context) {
 	}
 }
 
-// end records the end of a visit, with its outcome.
+// end adds the end of a visit, with its outcome, to the history.
 func (w *worker) end(kind history.Kind, key int32, outcome history.Outcome, reason history.Reason) {
 	w.now = w.lane.Mark(&history.Op{Kind: kind, Key: key, Call: w.began, Until: w.free, Outcome: outcome,
 		Reason: reason})
@@ -102,10 +102,11 @@ func (w *worker) closed(stop context.Context) (due time.Duration, key int32, ok 
 	return w.now, w.page(), ok && w.now < w.shape.End
 }
 
-// rough is how late a timer of Go is at most on an idle machine: the runtime waits for whole milliseconds.
+// rough is the largest delay of a Go timer on an idle machine: the runtime waits for whole milliseconds.
 const rough = 1200 * time.Microsecond
 
-// open takes the next visit of an open loop's schedule and waits until it is due. The due time may change meanwhile.
+// open takes the next visit of an open loop's schedule and waits until it is due. The due time may change during the
+// wait.
 func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bool) {
 	if stop.Err() != nil || w.now >= w.shape.End {
 		return 0, 0, false
@@ -141,7 +142,8 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 	return 0, 0, false
 }
 
-// visit takes the lock, counts a view and releases the lock. It returns the outcome, unless that was recorded already.
+// visit takes the lock, counts a view and releases the lock. It returns the outcome; told means that the end of the
+// visit is recorded already.
 func (w *worker) visit(ctx context.Context, key int32) (outcome history.Outcome, reason history.Reason, told bool) {
 	if w.group.Counting == locks.Elsewhere {
 		outcome, reason = w.request(ctx, key)
@@ -189,7 +191,7 @@ type grant struct {
 	spot
 	more  []spot // the additional pages of the visit
 	lease locks.Lease
-	asked time.Duration // when it called
+	asked time.Duration // call of the last Acquire
 	at    time.Duration // time at which the worker learned that the lock was granted
 	// permits is the number that the visit requests; 0 = all of them.
 	permits int
@@ -197,7 +199,7 @@ type grant struct {
 	unsure bool
 }
 
-// acquire tries until the lock is granted or the visit's patience ends.
+// acquire makes tries until the lock is granted (history.None) or the visit gives up for the returned reason.
 func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 	op := w.call(history.Acquire, g.key)
 	for woken := history.AtOnce; ; op = w.lane.Call(history.Acquire, g.key) {
@@ -258,7 +260,7 @@ func (w *worker) count(ctx context.Context, g *grant) (history.Outcome, history.
 	return w.twoSteps(ctx, g)
 }
 
-// once loads the counter, waits, and stores one more.
+// once makes one load of the counter, waits, and stores the count plus one.
 func (w *worker) once(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	seen, outcome, reason := w.load(ctx, g, &g.spot)
 	if outcome == history.OK {

@@ -73,9 +73,9 @@ type Shape struct {
 	// Tick makes a closed loop of scheduled tasks: at each tick of its clock a worker visits the next page; 0 = off.
 	Tick  time.Duration
 	Apart time.Duration // largest difference between the workers' clocks
-	// every second process has a wall clock that is ahead by this, and from the middle of the run on behind by this
+	// in every second process, the wall clock is ahead by this; in the second half of the run, it is behind by this
 	Skew      time.Duration
-	Reenter   int           // one in this many visits acquires a reentrant lock again; 0 = each
+	Reenter   int           // one in this many visits acquires a reentrant lock again; 0 = every visit
 	Reentries int           // up to this many re-entries in a row; 0 = one
 	Readers   float64       // share of the visits that only read, with a readers-writer lock
 	Upgrade   int           // one in this many readers upgrades to writer and stores, if the lock can do that; 0 = none
@@ -113,8 +113,8 @@ func (s *Shape) Open() bool { return s.Rate > 0 }
 type Workers struct {
 	Shape Shape
 	Clock *history.Clock
-	// one lane (a stream of recorded operations) for each worker, then those for the second page of visits, and so on:
-	// see Lanes
+	// one lane (a stream of recorded operations) for each worker, then the lanes for the second page of visits, and so
+	// on: see Lanes
 	Lanes   []*history.Lane
 	Locks   []locks.Lock // by worker
 	Counter Counter
@@ -130,8 +130,8 @@ type Workers struct {
 	// Patience is how long a lock call may stay open after the last visit was due. Then it is cancelled, and later
 	// abandoned. 0 = no limit.
 	Patience time.Duration
-	// Reopen makes a new lock object for the successor of a worker that died, by its number from 0 in this process; nil
-	// if no worker can die.
+	// Reopen makes a new lock object for the successor of a worker that died. The argument is the number of the worker
+	// in this process, from 0. Nil = no worker can die.
 	Reopen func(worker int) (locks.Lock, error)
 }
 

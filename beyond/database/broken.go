@@ -10,19 +10,21 @@ import (
 	"hammerlock/locks"
 )
 
-// Rows are the statements of wrong locks that are rows without expiry. Arguments are name and token, for There the name
-// alone.
+// Rows has the SQL statements of two wrong locks, which are table rows without expiry. The arguments of a statement are
+// name and token; There has the name only.
 type Rows struct {
-	// In a table with unique names: an Insert of an existing name changes nothing, or returns locks.ErrBusy.
+	// Insert and Delete use a table with unique names. An Insert of an existing name changes nothing, or its error is
+	// locks.ErrBusy.
 	Insert, Delete string
-	There          string // whether the other table has a row with that name
-	Add, Remove    string // in the other table
+	There          string // reads whether the second table has a row with the name
+	Add, Remove    string // use the second table, in which names need not be unique
 }
 
-// Names are queries that take and release a server's own lock by its name. Each answers whether it succeeded.
+// Names has the queries that take and release a named lock of the server itself. The result of a query says whether it
+// succeeded.
 type Names struct{ Take, Give string }
 
-// Row is a lock row that only its holder removes.
+// Row returns a wrong lock: a row that only its holder removes.
 func (s *Server) Row() locks.Spec {
 	return s.ByRow(locks.Spec{
 		Name:   "row",
@@ -36,7 +38,7 @@ func (s *Server) Row() locks.Spec {
 	})
 }
 
-// SelectInsert checks for a row before it inserts one.
+// SelectInsert returns a wrong lock: it checks for a row before it inserts one.
 func (s *Server) SelectInsert() locks.Spec {
 	return s.ByRow(locks.Spec{
 		Name:   "select-insert",
@@ -68,7 +70,8 @@ func (s *Server) SelectInsert() locks.Spec {
 	})
 }
 
-// ByRow completes the spec of a lock row without expiry. Its taker returns locks.ErrLost if it inserted none.
+// ByRow completes the spec of a lock row without expiry. The function that the taker returns inserts the row; its error
+// is locks.ErrLost if no row was inserted. The statement free deletes the row.
 func (s *Server) ByRow(l locks.Spec, free string,
 	taker func(locks.Env, *Session) func(context.Context, locks.Lease) error) locks.Spec {
 	l.Name, l.Sites, l.Engine = s.Prefix+l.Name, locks.OneSite, s.Engine
@@ -82,7 +85,7 @@ func (s *Server) ByRow(l locks.Spec, free string,
 type rowLock struct {
 	*Session
 	take func(context.Context, locks.Lease) error
-	free string // name, token
+	free string // statement; its arguments are name and token
 }
 
 func (l *rowLock) Acquire(ctx context.Context, key string, _ time.Duration) (locks.Lease, error) {
@@ -105,7 +108,8 @@ func (l *rowLock) Release(ctx context.Context, h locks.Lease) error {
 // pooled is the number of a process's connections.
 const pooled = 4
 
-// Pooled is a lock of Names on any connection of a pool, named after the right lock.
+// Pooled returns a wrong lock: it sends the queries of Names on any connection of a pool. It is named after the right
+// lock.
 func (s *Server) Pooled(right, doc string) locks.Spec {
 	return locks.Spec{
 		Name:   s.Prefix + right + "-pool",

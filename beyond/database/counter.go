@@ -8,7 +8,7 @@ import (
 // counterConnections is the largest number of connections of a process.
 const counterConnections = 32
 
-// Counters are a counter on its own server, and the same with fences.
+// Counters returns two counters on a separate server, without and with fences.
 func (s *Server) Counters(on topologies.Spec) []workload.CounterSpec {
 	open := func(e workload.CounterEnv, fenced bool) (workload.Counter, error) {
 		db, err := s.Pool(e.Site, 0)

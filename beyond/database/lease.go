@@ -11,16 +11,18 @@ import (
 	"hammerlock/locks"
 )
 
-// Leases are the statements of a lock that is a row with token, expiry and fence. The server's clock counts.
+// Leases has the statements of a lock that is a table row with token, expiry and fence. The expiry is a time of the
+// server's clock.
 type Leases struct {
-	Make string // makes the row if there is none; argument: name
-	// Take gives a hold the row if its lease has expired, and returns the fence; else sql.ErrNoRows.
+	Make string // makes the lock's row if it does not exist; argument: name
+	// Take enters the hold h in the row if the row's lease has expired, and returns the fence. Otherwise it returns
+	// sql.ErrNoRows.
 	Take    func(ctx context.Context, conn Conn, h locks.Lease, ttl time.Duration) (fence int64, err error)
-	Extend  string // microseconds, name, token; changes no row if another holder has it
-	Release string // name, token; likewise
+	Extend  string // arguments: TTL in microseconds, name, token; changes no row if another holder has the lock
+	Release string // arguments: name, token; changes no row if another holder has the lock
 }
 
-// Lease is the main lock of the topology.
+// Lease returns the main lock of the topology.
 func (s *Server) Lease() locks.Spec {
 	return locks.Spec{
 		Name:   s.Prefix + "lease",
@@ -46,7 +48,7 @@ func (s *Server) Leased(by Leases) func(locks.Env) (locks.Lock, error) {
 type leaseLock struct {
 	*Session
 	by   Leases
-	made map[string]bool // rows
+	made map[string]bool // names of the locks whose row exists
 }
 
 func (l *leaseLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {

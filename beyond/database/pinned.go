@@ -21,28 +21,28 @@ func (s *Server) ByConnection(l locks.Spec, open func(*Session) locks.Lock) lock
 	return l
 }
 
-// Pinned is a lock that the server ties to the connection on which it was granted. It waits in the server.
+// Pinned is a lock that the server ties to the connection on which it was granted. A worker waits in the server.
 type Pinned struct {
 	*Session
 	by    Pins
-	made  map[string]bool // rows
+	made  map[string]bool // names of the locks whose row exists
 	token string          // of the current hold
 	on    Conn            // the connection of the grant
 }
 
-// Pins says how such a lock is taken and released.
+// Pins says how a Pinned lock is taken and released.
 type Pins struct {
-	Row string // makes the row of a lock if there is none; empty = no rows
-	// Take waits for a lock, and returns its fence, or 0. Its error says what is certain. A failed Take leaves nothing
-	// behind on the connection.
+	Row string // makes the row of a lock if it does not exist; empty = the lock needs no row
+	// Take waits for a lock, and returns its fence; 0 = the lock has no fences. Its error must suit locks.Classify. A
+	// failed Take leaves nothing behind on the connection.
 	Take func(ctx context.Context, conn Conn, key string, wait time.Duration) (fence int64, err error)
 	Give func(ctx context.Context, conn Conn, key string) error
 }
 
-// Pin makes such a lock on a session.
+// Pin makes a Pinned lock on a session.
 func Pin(s *Session, by Pins) *Pinned { return &Pinned{Session: s, by: by, made: map[string]bool{}} }
 
-// Acquire does not wait.
+// Acquire makes one try and does not wait.
 func (p *Pinned) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	return p.AcquireWithin(ctx, key, ttl, 0)
 }

@@ -18,7 +18,7 @@ import (
 	"hammerlock/workload"
 )
 
-// Server is a kind of database.
+// Server describes a kind of database.
 type Server struct {
 	Name   string // of topology and counters
 	Engine string // its name in locks and topologies
@@ -27,10 +27,10 @@ type Server struct {
 
 	// Connector returns how a worker behind a source connects to a site.
 	Connector func(site *topologies.Site, source int) (func(context.Context) (Conn, error), error)
-	// Pool has connections for many users, Asker the suite's own, which bypass all links.
+	// Pool opens connections for many users. Asker opens the suite's own connections, which bypass all links.
 	Pool  func(site *topologies.Site, source int) (*sql.DB, error)
 	Asker func(*topologies.Node) (*sql.DB, error)
-	// Outcome says what is certain after a statement's error, as locks.Outcome does.
+	// Outcome converts a statement's error to one from which locks.Classify knows the outcome.
 	Outcome func(error) error
 
 	Ready   []string                                    // make the tables if missing, and write a row
@@ -43,7 +43,8 @@ type Server struct {
 	Names  Names
 }
 
-// Topology is one server. Engine says how to find and start it; Topology adds how to ask it.
+// Topology returns a topology of one server. The Engine says how to find and start the server; Topology adds the
+// functions that query it.
 func (s *Server) Topology(e topologies.Engine) topologies.Spec {
 	e.Name, e.Info, e.Unprivileged, e.Keeps = s.Engine, s.info, true, true
 	e.Ready = func(ctx context.Context, n *topologies.Node) error {

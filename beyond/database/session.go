@@ -21,7 +21,7 @@ type Conn interface {
 	Break() error // like the death of its user
 }
 
-// Row is a query's result. Scan returns sql.ErrNoRows if there is none.
+// Row is a query's result. Scan returns sql.ErrNoRows if the result has no row.
 type Row interface{ Scan(into ...any) error }
 
 // Session is a worker's own connection, opened on demand, and again after it broke.
@@ -36,7 +36,7 @@ func (s *Session) get(ctx context.Context) (Conn, error) {
 	if s.conn != nil && s.conn.Alive() {
 		return s.conn, nil
 	}
-	_ = s.Close() // a broken one
+	_ = s.Close() // the old connection may be broken
 	conn, err := s.connect(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", topologies.ErrUnreachable, err)
@@ -45,7 +45,7 @@ func (s *Session) get(ctx context.Context) (Conn, error) {
 	return conn, nil
 }
 
-// row returns the connection after making the row of a lock, once.
+// row makes the row of a lock, unless that was done before, and returns the connection.
 func (s *Session) row(ctx context.Context, made map[string]bool, statement, key string) (Conn, error) {
 	conn, err := s.get(ctx)
 	if err != nil || made[key] {
@@ -56,7 +56,7 @@ func (s *Session) row(ctx context.Context, made map[string]bool, statement, key 
 	return conn, s.server.Outcome(err)
 }
 
-// Own changes the row of a hold. It returns locks.ErrLost if there is none.
+// Own changes the row of a hold. It returns locks.ErrLost if the statement changed no row.
 func (s *Session) Own(ctx context.Context, statement string, args ...any) error {
 	conn, err := s.get(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Session) Close() error {
 	return conn.Break()
 }
 
-// Truth reads a statement's boolean answer, and returns the error no if it is false.
+// Truth reads the boolean result of a query. If the result is false or null, Truth returns its second argument.
 func (s *Server) Truth(answer Row, no error) error {
 	var yes sql.NullBool
 	err := answer.Scan(&yes)

@@ -17,10 +17,10 @@ import (
 type Program struct {
 	Engine    string // the server's name in locks and topologies
 	Name      string // on the PATH
-	Elsewhere string // a pattern of where packages install it, or empty; the last match is the newest release
+	Elsewhere string // pattern of the installed paths, empty = none; the last match is the newest release
 	// Ask are the arguments that print the version.
 	Ask     []string
-	Version *regexp.Regexp // finds it in the output of Ask
+	Version *regexp.Regexp // finds the version in the output of Ask
 }
 
 // Find returns the program's path and version. Its error says how to install it.

@@ -1,5 +1,5 @@
-// Package etcd tests locks on etcd: it has the topologies, faults, and right and wrong locks. A lock is the client
-// library's, used carefully. The proofs of a session are read from the library's traffic.
+// Package etcd tests locks on etcd: it has the topologies, faults, and right and wrong locks. The locks are those of
+// the client library, used carefully. The traffic of the library proves how long a session lasts.
 package etcd
 
 import (
@@ -116,7 +116,7 @@ func (c *client) lease(id int64) *proof.Lease {
 	return c.leases[id]
 }
 
-// watch observes the renewals of a lease; nil ends that.
+// watch begins to observe the renewals of a lease; l = nil ends the observation.
 func (c *client) watch(id int64, l *proof.Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +131,7 @@ var harmless = []error{
 	rpctypes.ErrNoSpace, rpctypes.ErrStopped,
 }
 
-// outcome translates a library error: it says what is certain, as locks.Outcome does.
+// outcome converts an error of the library to one from which locks.Classify knows the outcome.
 func outcome(err error) error {
 	switch {
 	case err == nil:

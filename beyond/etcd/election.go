@@ -22,8 +22,8 @@ var elected = onEtcd(locks.Spec{
 	},
 })
 
-// stand campaigns until ctx ends; once = only if there is no leader. When ctx ends, the library resigns, and does not
-// report whether that succeeded.
+// stand waits until the worker is elected or ctx ends. With once, it returns concurrency.ErrLocked if there is a
+// leader. When ctx ends, the library resigns, and does not report whether the resignation succeeded.
 func stand(ctx context.Context, s *session, key string, once bool) (*grant, error) {
 	e := concurrency.NewElection(s.Session, strings.TrimSuffix(directory(key), "/"))
 	g := &grant{session: s}

@@ -19,7 +19,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// Topologies are one server, and three.
+// Topologies has a topology with one server and one with three.
 var Topologies = engine.OneAndThree(servers, engineName, "Raft", [2]time.Duration{2 * time.Second, 2 * time.Second})
 
 var servers = &topologies.Engine{
@@ -116,7 +116,7 @@ func ready(ctx context.Context, n *topologies.Node) error {
 	return err
 }
 
-// empty removes all keys. Leases expire.
+// empty removes all keys. Leases remain until they expire.
 func empty(ctx context.Context, nodes []*topologies.Node) error {
 	var ignored struct{}
 	return ask(ctx, nodes[0], "/v3/kv/deleterange", `{"key":"AA==","range_end":"AA=="}`, &ignored)

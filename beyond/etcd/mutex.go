@@ -35,7 +35,7 @@ func onEtcd(l locks.Spec) locks.Spec {
 type mutexLock struct {
 	strict bool // the hold is lost with the last proof of its lease
 	heeds  bool // the hold is lost with the session
-	elects bool // use an election
+	elects bool // the lock is an election, not a mutex
 
 	env     locks.Env
 	client  *client
@@ -49,7 +49,7 @@ type mutexLock struct {
 type grant struct {
 	*hold
 	key     string
-	owner   clientv3.Cmp // whether the key still belongs to the owner
+	owner   clientv3.Cmp // condition: the key still belongs to the owner
 	session *session
 }
 
@@ -62,7 +62,7 @@ func open(e locks.Env, l mutexLock) (locks.Lock, error) {
 	return &l, nil
 }
 
-// Acquire is TryLock, or returns what Wait was granted.
+// Acquire calls TryLock. If Wait was granted the lock before, Acquire returns that grant.
 func (l *mutexLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, call := locks.Lease{Key: key}, time.Now()
 	if g, ok := l.ready[key]; ok {
@@ -92,7 +92,7 @@ func (l *mutexLock) Acquire(ctx context.Context, key string, ttl time.Duration) 
 	return l.doubt(g, lease, err)
 }
 
-// try is TryLock, or its nearest counterpart for an election.
+// try calls TryLock, or stands for an election if there is no leader.
 func (l *mutexLock) try(ctx context.Context, s *session, key string) (*grant, error) {
 	if l.elects {
 		return stand(ctx, s, key, true)
@@ -113,7 +113,8 @@ func mutexOf(s *session, key string) *concurrency.Mutex {
 	return concurrency.NewMutex(s.Session, strings.TrimSuffix(directory(key), "/"))
 }
 
-// Wait is Lock: the library's own queue, in the order of create revisions. The next Acquire returns its grant.
+// Wait calls Lock, which waits in the library's own queue, in the order of create revisions. The next Acquire returns
+// the grant.
 func (l *mutexLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	if ctx.Err() != nil {
 		if g, ok := l.ready[key]; ok {
@@ -126,7 +127,7 @@ func (l *mutexLock) Wait(ctx context.Context, key string) (history.Wake, error) 
 	if s == nil || s.over() {
 		return history.Poll, concurrency.ErrSessionExpired
 	}
-	// When its context ends, the library removes its key, and waits for that as long as its client lives.
+	// When ctx ends, the library removes its key, and waits for the reply as long as its client lives.
 	late := context.AfterFunc(ctx, func() { time.AfterFunc(callTimeout, s.end) })
 	g, back, err := l.queue(ctx, s, key)
 	if !late() && !back {
@@ -155,7 +156,7 @@ func (l *mutexLock) queue(ctx context.Context, s *session, key string) (g *grant
 // takenBack is the library's key for a mutex that was released or refused.
 const takenBack = "\x00"
 
-// granted makes the lease of a mutex. Its end is that of the session's last answered renewal.
+// granted makes the lease of a mutex. The lease ends when the session's last answered renewal has promised.
 func (l *mutexLock) granted(ctx context.Context, call time.Time, g *grant, lease locks.Lease) (locks.Lease, error) {
 	if l.strict && g.session.lease.Left() < g.session.ttl/2 {
 		if _, err := l.client.KeepAliveOnce(ctx, g.session.Lease()); err != nil {
@@ -177,7 +178,7 @@ func (l *mutexLock) granted(ctx context.Context, call time.Time, g *grant, lease
 	return lease, nil
 }
 
-// within returns the worker's session, or a new one if that is done.
+// within returns the worker's session. If the session is over, or has another TTL, it opens a new one.
 func (l *mutexLock) within(ctx context.Context, ttl time.Duration) (*session, error) {
 	if s := l.session; s != nil && !s.over() && s.ttl == ttl {
 		return s, nil
@@ -191,7 +192,7 @@ func (l *mutexLock) within(ctx context.Context, ttl time.Duration) (*session, er
 	return l.session, err
 }
 
-// Extend reports a lost hold. The library renews by itself, and offers no extension.
+// Extend returns ErrLost for a lost hold, and errors.ErrUnsupported for others: the library alone renews leases.
 func (l *mutexLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration) (locks.Lease, error) {
 	if g, ok := l.held[lease.Token]; !ok || g.session.over() {
 		return lease, locks.ErrLost
@@ -216,7 +217,7 @@ func (l *mutexLock) Release(ctx context.Context, lease locks.Lease) error {
 	answer, err := l.client.Txn(ctx).If(g.owner).Then(clientv3.OpDelete(g.key)).Commit()
 	switch {
 	case err != nil:
-		g.session.orphan() // stop renewing what could not be released
+		g.session.orphan() // the lock may not be released, so do not renew it any more
 		return outcome(err)
 	case !answer.Succeeded:
 		return locks.ErrLost

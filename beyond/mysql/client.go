@@ -88,7 +88,7 @@ func (c *conn) Alive() bool {
 }
 
 func (c *conn) Break() error {
-	_ = c.Raw(func(any) error { return driver.ErrBadConn }) // closes it
+	_ = c.Raw(func(any) error { return driver.ErrBadConn }) // this error makes the library close the connection
 	_ = c.Close()
 	return c.pool.Close()
 }
@@ -101,7 +101,8 @@ const (
 	interrupted     = 1317
 )
 
-// outcome says what is certain after a statement's error: nothing was sent, or the server answered that it did nothing.
+// outcome marks a statement's error if the statement certainly had no effect: it was not sent, or the server answered
+// that it did nothing.
 func outcome(err error) error {
 	if err == nil || errors.Is(err, topologies.ErrUnreachable) {
 		return err

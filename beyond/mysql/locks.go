@@ -44,7 +44,7 @@ var getLock = server.ByConnection(locks.Spec{
 	return database.Pin(s, database.Pins{Take: getName, Give: giveName})
 })
 
-// getName waits in the server, which takes seconds with a fraction. After a failed try the connection is dropped,
+// getName waits in the server, for a number of seconds with a fraction. After a failed try the connection is dropped,
 // because it may have the lock.
 func getName(ctx context.Context, on database.Conn, key string, wait time.Duration) (int64, error) {
 	err := server.Truth(on.QueryRow(ctx, `SELECT GET_LOCK(SHA1(?), ?)`, key, wait.Seconds()), locks.ErrBusy)
@@ -69,7 +69,7 @@ var forUpdate = server.ByConnection(locks.Spec{
 	return database.Pin(s, database.Pins{Row: `INSERT IGNORE INTO locked VALUES (?)`, Take: lockRow, Give: commit})
 })
 
-// lockRow waits in the server, which takes whole seconds. With less time left, it does not wait.
+// lockRow waits in the server, for whole seconds only. If less than a second is left, it does not wait.
 func lockRow(ctx context.Context, on database.Conn, key string, wait time.Duration) (int64, error) {
 	_, err := on.Exec(ctx, `START TRANSACTION`)
 	if err == nil {

@@ -33,7 +33,8 @@ var server = &database.Server{
 	Names: database.Names{Take: `SELECT GET_LOCK(SHA1(?), 0)`, Give: `SELECT RELEASE_LOCK(SHA1(?))`},
 }
 
-// ready makes the tables. The lock's name is the key of all but the table of my-select-insert.
+// ready has the statements that make the tables. The lock's name is the primary key of each table of locks except that
+// of my-select-insert.
 var ready = []string{
 	`CREATE TABLE IF NOT EXISTS ready (id int PRIMARY KEY, at datetime(6))`,
 	`CREATE TABLE IF NOT EXISTS leases (name varchar(200) PRIMARY KEY, token varchar(64) NOT NULL,

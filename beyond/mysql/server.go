@@ -39,7 +39,7 @@ func settings(n *topologies.Node) []string {
 }
 
 // bootstrap makes the system tables, the user and the database, like mariadb-install-db, which is in another package.
-// The server reads one statement a line.
+// The server reads one statement from each line.
 func bootstrap(ctx context.Context, n *topologies.Node) error {
 	for _, name := range []string{"data", "tmp"} {
 		path := filepath.Join(n.Dir(), name)
@@ -65,7 +65,7 @@ func bootstrap(ctx context.Context, n *topologies.Node) error {
 	return database.Setup(n, "bootstrap", cmd)
 }
 
-// maxConnections is enough for one connection a worker, and the counter's.
+// maxConnections is enough for one connection of each worker, and those of the counter.
 const maxConnections = "400"
 
 // command runs the server on TCP. The mandatory socket has a name relative to the data directory, because a full path

@@ -50,7 +50,7 @@ func asker(n *topologies.Node) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // several statements at once
+	c.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // allows several statements in one request
 	return stdlib.OpenDB(*c), nil
 }
 
@@ -100,7 +100,8 @@ const (
 	uniqueViolation  = "23505"
 )
 
-// outcome says what is certain after a statement's error: nothing was sent, or the server answered that it did nothing.
+// outcome marks a statement's error if the statement certainly had no effect: it was not sent, or the server answered
+// that it did nothing.
 func outcome(err error) error {
 	if err == nil || errors.Is(err, topologies.ErrUnreachable) {
 		return err

@@ -108,8 +108,8 @@ func (l *readWrite) of(h locks.Lease) *database.Pinned {
 // take is a way to wait for a lock, in one round trip.
 type take struct {
 	lock        string // the statement that waits
-	free        string // releases what may have been taken; a transaction needs none
-	row         bool   // lock returns a row if granted, and then a fence is drawn; otherwise each answer is a grant
+	free        string // statement that releases a possible grant; empty for a transaction
+	row         bool   // the statement grants only if it returns a row, and a fence is drawn then
 	transaction bool   // the hold is a transaction
 }
 

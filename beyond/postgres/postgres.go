@@ -43,7 +43,8 @@ var server = &database.Server{
 	},
 }
 
-// ready makes the tables. The lock's name is the key of all but the table of pg-select-insert.
+// ready has the statements that make the tables. The lock's name is the primary key of each table of locks except that
+// of pg-select-insert.
 const ready = `
 CREATE TABLE IF NOT EXISTS ready (id int PRIMARY KEY, at timestamptz);
 CREATE TABLE IF NOT EXISTS leases (name text PRIMARY KEY, token text NOT NULL, expires timestamptz NOT NULL,

@@ -53,7 +53,7 @@ const whoMayConnect = "host all all 127.0.0.0/8 password\n"
 
 func dataDir(n *topologies.Node) string { return filepath.Join(n.Dir(), "data") }
 
-// maxConnections is enough for one connection a worker, and the counter's.
+// maxConnections is enough for one connection of each worker, and those of the counter.
 const maxConnections = "400"
 
 // command runs the server on TCP only. Dynamic shared memory is in files of its directory, which are removed with it.

@@ -1,5 +1,5 @@
-// Package proof tracks how long a lease, which a client library renews by itself, is proved to last, and the hold that
-// depends on it.
+// Package proof tracks a lease that a client library renews, and the hold that depends on the lease. It knows the time
+// until which the lease is proved to last.
 package proof
 
 import (
@@ -26,18 +26,18 @@ func NewHold(token string) *Hold { return &Hold{Token: token, Lost: make(chan st
 // Lose tells the holder that the hold is lost.
 func (h *Hold) Lose() { h.once.Do(func() { close(h.Lost) }) }
 
-// Lease is a lease that the servers have promised. It may last longer, but that is not recorded.
+// Lease is a lease that the servers have promised. If it lasts longer than promised, this is not recorded.
 type Lease struct {
 	Lane *history.Lane // for renewals; may be nil
 
 	mu       sync.Mutex
 	promised time.Time
-	ends     time.Time // earlier, because the server's clock may run faster
+	ends     time.Time // proved end; earlier than promised, because the server's clock may run faster
 	hold     *Hold     // depends on the lease; nil = none
 	asked    time.Time // time of the first unanswered renewal request; zero = none
 }
 
-// Ask notes that a renewal was requested. If it is still unanswered when the hold is lost, that is recorded.
+// Ask notes that a renewal was requested. If the request is still unanswered when the hold is lost, it is recorded.
 func (l *Lease) Ask() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +46,8 @@ func (l *Lease) Ask() {
 	}
 }
 
-// Renew notes a promise, and its earliest end. The renewal is recorded as called now, with the remaining time.
+// Renew notes the promised end of the lease, and the earliest possible end. It records a renewal that is called now,
+// with the remaining time as its TTL.
 func (l *Lease) Renew(promised, ends time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +76,8 @@ func (l *Lease) Left() time.Duration {
 	return time.Until(l.ends)
 }
 
-// Begin makes a hold depend on the lease, and returns the promised end. A strict hold is lost with the last proof.
+// Begin makes a hold depend on the lease, and returns the promised end. A strict hold is lost when the proved end of
+// the lease has come.
 func (l *Lease) Begin(h *Hold, strict bool) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -41,7 +41,7 @@ var reuse = onZooKeeper(locks.Spec{
 	},
 })
 
-// reuseLock has the same name all its life.
+// reuseLock identifies itself by the same name in all its sessions.
 type reuseLock struct {
 	queueLock
 	name   string
@@ -89,7 +89,7 @@ func (l *reuseLock) afresh(ctx context.Context, ttl time.Duration) (*session, er
 	return l.within(ctx, ttl, false)
 }
 
-// Release removes the node, whoever owns it.
+// Release removes the node without a check of its owner.
 func (l *reuseLock) Release(ctx context.Context, lease locks.Lease) error {
 	if p, ok := l.held[lease.Token]; ok && p.session.conn.State() != zk.StateHasSession {
 		s, err := l.afresh(ctx, p.session.ttl)

@@ -59,7 +59,7 @@ func (l *libraryLock) AcquireWithin(ctx context.Context, key string, ttl, wait t
 		if errors.Is(err, locks.ErrBusy) && (s.conn.State() != zk.StateHasSession || s.lease.Left() < s.ttl/3) {
 			err = errInDoubt // if the session is out of reach, so is its node in the queue
 		}
-		l.drop(true) // nobody uses what it may have been granted
+		l.drop(true) // a possible grant ends with the session
 		if !errors.Is(err, locks.ErrBusy) {
 			err = fmt.Errorf("zookeeper: %w", err)
 		}

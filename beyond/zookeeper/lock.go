@@ -56,7 +56,7 @@ func newQueue(e locks.Env, heeds bool) (locks.Lock, error) {
 // place is a node in a queue.
 type place struct {
 	token   string
-	path    string // empty = it may exist or not
+	path    string // empty = it is unknown whether the node exists
 	session *session
 	hold    *proof.Hold
 	unlock  func() error // removes the node; nil = remove it by its path
@@ -67,7 +67,7 @@ const sequence = 10
 
 func number(name string) string { return name[max(len(name)-sequence, 0):] }
 
-// Acquire queues, or checks whether its place is the first.
+// Acquire takes a place in the queue if the worker has none, and checks whether its place is the first.
 func (l *queueLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, call := locks.Lease{Key: key}, time.Now()
 	s, err := l.within(ctx, ttl, false)
@@ -151,8 +151,8 @@ func (s *session) queue(ctx context.Context, key string) ([]string, error) {
 	return all, err
 }
 
-// within returns the worker's session, or a new one if that is over. In a fragile session, a broken connection ends a
-// hold.
+// within returns the worker's session. If the session is over, or has another TTL, it opens a new one. In a fragile
+// session, a broken connection ends a hold.
 func (l *queueLock) within(ctx context.Context, ttl time.Duration, fragile bool) (*session, error) {
 	if s := l.session; s != nil && !s.over() && s.ttl == ttl {
 		return s, nil

@@ -19,10 +19,10 @@ import (
 // callTimeout bounds each call, like those of the suite's Redis clients. The library's calls have no timeout.
 const callTimeout = time.Second
 
-// sessionShare is a session's life in leases, counted from the last proof. A server that has lost its leader still
-// answers, so only calls through the leader prove a session. The leader learns every half tick which sessions live, so
-// a proof dates from the call before the answered one. shortestSession exceeds the servers' minimum: on a slow line,
-// shorter sessions end before two answers arrive.
+// sessionShare is the life of a session after its last proof, as a multiple of the lease. A server that has lost its
+// leader still answers, so only calls through the leader prove a session. The leader learns every half tick which
+// sessions live, so a proof dates from the call before the answered one. shortestSession exceeds the servers' minimum:
+// on a slow line, shorter sessions end before two answers arrive.
 const (
 	sessionShare    = 1.5
 	shortestSession = time.Second
@@ -34,10 +34,11 @@ func lifeOf(ttl time.Duration) time.Duration {
 	return max(time.Duration(float64(ttl)*sessionShare), shortestSession)
 }
 
-// linger is by how much a session may outlast a lease after its last sign of life: it ends at the second next tick.
+// linger returns the time by which a session may outlast a lease, after its last sign of life. Sessions end at ticks,
+// so a session may last two ticks longer.
 func linger(ttl time.Duration) time.Duration { return lifeOf(ttl) - ttl + 2*tick }
 
-// session belongs to one worker. What it created ends with it.
+// session belongs to one worker. The nodes that a session has created end with the session.
 type session struct {
 	all   *endings
 	conn  *zk.Conn
@@ -151,8 +152,8 @@ func shareEndings(e locks.Env) (*endings, error) {
 	return locks.Share(e.Process, endingsKey{}, func() (*endings, error) { return &endings{}, nil })
 }
 
-// end ends the session in the background, because the library waits up to a second for an answer. Impolitely, it sends
-// nothing, like the death of a process.
+// end ends the session in the background, because the library waits up to a second for an answer. If polite is false,
+// nothing is sent, like at the death of a process.
 func (s *session) end(polite bool) {
 	s.expire()
 	s.lease.Finish()
@@ -228,7 +229,7 @@ func (s *session) proved(call time.Time) {
 	}
 }
 
-// since notes that the servers keep the session from a time on.
+// since notes that the servers have counted the session's life from this time or later.
 func (s *session) since(proved time.Time) {
 	ends := proved.Add(s.life - reportEvery - s.life/100 - 2*time.Millisecond)
 	s.lease.Renew(ends, ends)

@@ -94,7 +94,7 @@ func (l *listenerKeptLock) Release(ctx context.Context, lease locks.Lease) error
 	listener, ok := l.listeners[lease.Token]
 	if ok {
 		delete(l.listeners, lease.Token)
-		_ = listener.Close() // closing loses no message
+		_ = listener.Close() // an error does not matter: closing loses no message
 	}
 	return l.renewing.Release(ctx, lease)
 }

@@ -102,7 +102,7 @@ var noElapsed = locks.Spec{
 	Sites:  locks.ManySites,
 	Broken: "the first sites' leases run while the last ones are asked: slow grants are over before " +
 		"they are believed to be",
-	// The scenario delay shows this cause only on a busy machine: 22 runs on an idle machine did not show it.
+	// The scenario "delay" shows this cause on a busy machine only: 22 runs on an idle machine did not show it.
 	Expect: []locks.Expectation{{Cause: history.OverClaim}},
 	Claims: redlock.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return &noElapsedLock{newRedlock(e)}, nil },

@@ -150,7 +150,7 @@ var libRedislockToken = locks.Spec{
 	},
 }
 
-// numbers counts the workers of a process.
+// numbers is a counter that gives each worker of a process a number.
 type numbers struct{ last atomic.Int64 }
 
 type redislockNumbers struct{}
@@ -184,8 +184,8 @@ var tokenTwice = locks.Spec{
 type ticketLock struct{ leaseLock }
 
 var (
-	// popTicket takes a ticket, by the server's clock. Its keys are the tickets, the deadline of the ticket in use,
-	// and a mark that the ticket was created. Its argument is the lease (ms).
+	// popTicket takes a ticket. All times are those of the server's clock. Its keys are the tickets, the deadline of
+	// the ticket in use, and a mark that the ticket was created. Its argument is the lease (ms).
 	popTicket = redis.NewScript(`
 local t = redis.call("TIME")
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -222,7 +222,7 @@ func (l *ticketLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Dur
 
 func (l *ticketLock) Release(ctx context.Context, lease locks.Lease) error {
 	if lease.Until.IsZero() {
-		return nil // without a reply we may have no ticket; a lost one comes back after its deadline
+		return nil // without a reply we may have no ticket; a lost ticket comes back after its deadline
 	}
 	return pushTicket.Run(ctx, l.client, ticketKeys(lease.Key)[:2]).Err()
 }

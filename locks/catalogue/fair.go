@@ -45,8 +45,8 @@ type place struct {
 	ttl   time.Duration
 }
 
-// queueUp has the keys lock, queue, times and the arguments token, lease (ms). It returns 1 if the lock is granted.
-// It removes dead waiters from the head of the queue: those that have not tried for a lease.
+// queueUp has the keys lock, queue, times and the arguments token, lease (ms). It returns 1 if the lock is granted. It
+// removes dead waiters from the head of the queue: those that have not tried for the length of a lease.
 var queueUp = redis.NewScript(`
 local t = redis.call("TIME")
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -147,7 +147,7 @@ func (l *fairLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 		if gone := l.Release(left, locks.Lease{Key: key, Token: p.token}); !errors.Is(gone, locks.ErrLost) {
 			err = errors.Join(err, gone)
 		}
-		// an error, even after a message: the worker has left the queue
+		// an error is returned even if a message came, because the worker has left the queue
 		return wake, errors.Join(ctx.Err(), err)
 	}
 	return wake, err

@@ -42,9 +42,9 @@ const handoffAssumes = keepsKeys + doneInTime +
 // line, own, is first, it returns that line, and the caller takes the lock. It returns false if the queue is empty.
 // The argument last is the last fencing token, or nil.
 //
-// Listeners are counted before the message is sent. A former primary passes messages to its replicas too, and its
-// listeners would hear of a grant that was not made. For sharded channels in a cluster, "PUBLISH" is replaced by
-// "SPUBLISH" and "NUMSUB" by "SHARDNUMSUB".
+// Listeners are counted before the message is sent. Otherwise a former primary without listeners would pass the message
+// to its replicas, and listeners there would hear of a grant that was not made. For sharded channels in a cluster,
+// "PUBLISH" is replaced by "SPUBLISH" and "NUMSUB" by "SHARDNUMSUB".
 const handOn = drawByClock + `
 local function serve(n, own, last)
 	while true do
@@ -75,7 +75,7 @@ const (
 
 // askInLine has the keys lock, queue, fence and the arguments line, lease (ms), number of fencing tokens of a grant,
 // and the mode: "try" (do not queue), "new" or "again". If the lock is free although workers wait, the last lease has
-// expired. The queue's TTL of an hour is renewed at random.
+// expired. In the mode "new", the queue's TTL of an hour is renewed only if the queue was empty, or at random.
 const askInLine = handOn + `
 local left = redis.call("PTTL", KEYS[1])
 if ARGV[4] == "again" then
@@ -188,7 +188,7 @@ func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration
 		again = time.Since(called)
 	}
 	wire := l.hub.wire(key)
-	if wire == nil { // try without a place first: it may be granted without a subscription
+	if wire == nil { // try without a place first: the lock may be granted without a subscription
 		lease, err := l.ask(ctx, &handoffPlace{line: rand.Text(), key: key, ttl: ttl}, "try")
 		if !errors.Is(err, locks.ErrBusy) {
 			lease.Tried = again
@@ -219,7 +219,7 @@ func (l *handoffLock) open() (err error) {
 
 func (l *handoffLock) shared() handoffHubKey { return handoffHubKey{l.client, l.fences} }
 
-// again asks the server about a place in the queue. The error errNoPlace means that the place is lost.
+// again repeats the request for a place in the queue. The error errNoPlace means that the place is lost.
 func (l *handoffLock) again(ctx context.Context, p *handoffPlace) (locks.Lease, error) {
 	if p.wire.isClosed() {
 		l.forget(p)
@@ -291,7 +291,7 @@ func (l *handoffLock) Handed(key string) (lease locks.Lease, since time.Time, ok
 	}
 }
 
-// hold returns a lease that began at the time began or later.
+// hold returns the lease of a grant. The last argument is the earliest time at which the lease can have begun.
 func (l *handoffLock) hold(p *handoffPlace, fence int64, began time.Time) locks.Lease {
 	delete(l.places, p.key)
 	return locks.Lease{Key: p.key, Token: p.line, Fence: fence - l.fences + 1, Until: locks.Until(began, p.ttl)}
@@ -329,7 +329,7 @@ func (l *handoffLock) Wait(ctx context.Context, key string) (history.Wake, error
 		defer timer.Stop()
 		select {
 		case g := <-p.granted:
-			p.granted <- g // Handed reads it again
+			p.granted <- g // put back for the next call of Handed
 			return history.Signal, nil
 		case <-p.cut:
 			return history.Poll, nil

@@ -31,8 +31,8 @@ var handoffCohort = locks.Spec{
 	},
 }
 
-// cohortHolds is the largest number of holds, in a row, that a process makes of one grant. Each has its own fencing
-// token.
+// cohortHolds is the largest number of consecutive holds that a process makes of one grant. Each hold has its own
+// fencing token.
 const cohortHolds = 32
 
 // cohortLock is the lock of one worker. The workers of a process that want the same key share a cohort. They pass the
@@ -127,7 +127,8 @@ func (l *cohortLock) Acquire(ctx context.Context, key string, ttl time.Duration)
 	return lease, err
 }
 
-// enter makes the worker the leader if there is none; otherwise the worker joins the line and enter returns false.
+// enter makes the worker the leader if the cohort has no leader. Otherwise the worker joins the line, and the result is
+// false.
 func (c *cohort) enter(p *cohortPlace) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,7 +264,7 @@ func (l *cohortLock) Release(ctx context.Context, lease locks.Lease) error {
 }
 
 // pass gives the grant to the next worker in line, and returns whether it did. The rest of the lease must be at least
-// half of the lease that the worker wants; even with spare it must not be longer than that lease.
+// half of the lease that the worker wants. It must not be longer than that lease, even with spare added.
 func (c *cohort) pass() bool {
 	if len(c.line) == 0 || c.passed+1 == cohortHolds {
 		return false
@@ -292,7 +293,7 @@ func (l *cohortLock) Wait(ctx context.Context, key string) (history.Wake, error)
 	case !p.leads && ctx.Err() == nil:
 		select {
 		case h := <-p.turn:
-			p.turn <- h // Handed reads it again
+			p.turn <- h // put back for the next call of Handed
 			return history.Signal, nil
 		case <-ctx.Done():
 		}

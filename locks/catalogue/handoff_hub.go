@@ -151,7 +151,7 @@ func (w *handoffWire) confirm() {
 	}
 }
 
-// now returns a channel that is closed when messages may have been lost after this call.
+// now is the current channel cut: it is closed when messages may have been lost after this call.
 func (w *handoffWire) now() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,7 +183,7 @@ func (h *handoffHub) drop(w *handoffWire) {
 	if !w.closed {
 		w.closed = true
 		close(w.cut)
-		_ = w.pubsub.Close() // nobody needs the connection
+		_ = w.pubsub.Close() // the connection is of no use any more
 	}
 }
 
@@ -200,8 +200,8 @@ func (h *handoffHub) forget(p *handoffPlace) {
 	h.mu.Unlock()
 }
 
-// deliver passes a grant to the worker that waits for it. If there is none, because its visit was cancelled or it
-// died, deliver releases the lock.
+// deliver passes a grant to the worker that waits for it. If that worker's visit was cancelled, or the worker has died,
+// deliver releases the lock.
 func (h *handoffHub) deliver(ctx context.Context, message string) {
 	key, line, g, ok := readGrant(message)
 	if !ok {

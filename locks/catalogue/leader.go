@@ -32,7 +32,7 @@ type election struct {
 	deposed func()
 }
 
-// campaign tries once to become the leader. The leader remains until it resigns or loses the lease.
+// campaign makes one try to become the leader. The leader remains until it resigns or loses the lease.
 func (e *election) campaign(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, err := e.lease.Acquire(ctx, key, ttl)
 	if err != nil {

@@ -92,9 +92,9 @@ func (l *redsyncLock) Wait(ctx context.Context, _ string) (history.Wake, error) 
 
 func (l *redsyncLock) Close() error { return nil }
 
-// classify decides which outcome an error of the library proves. If a majority of sites refused, it returns the error
-// no. A try has also failed if a majority of sites refused or were unreachable; then another worker may hold the
-// lock, and a site may have granted it.
+// classify converts an error of the library to an error with the outcome that it proves. If a majority of sites
+// refused, the result wraps the second argument. If the refusing and the unreachable sites together are a majority, the
+// try has failed too. In other cases the outcome is unknown.
 func (l *redsyncLock) classify(err, no error) error {
 	if _, ok := errors.AsType[*redsync.ErrTaken](err); ok {
 		return fmt.Errorf("%w: %w", no, err)

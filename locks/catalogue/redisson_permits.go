@@ -39,7 +39,7 @@ type permitsLock struct {
 const permitNow = serverTime + `local asked = tonumber(ARGV[2])
 `
 
-// reclaim is Lua that returns the permits whose lease has ended.
+// reclaim is Lua that makes the permits whose lease has ended available again.
 const reclaim = `
 local over = redis.call("ZREMRANGEBYSCORE", KEYS[2], "-inf", now)
 if over > 0 then redis.call("INCRBY", KEYS[1], over) end
@@ -53,7 +53,7 @@ redis.call("DECRBY", KEYS[1], asked)
 for i = 1, asked do redis.call("ZADD", KEYS[2], now + ARGV[3], ARGV[1] .. ":" .. i) end
 return 1`
 
-// giveBack is Lua that returns the caller's permits. The result is 0 if the caller had none.
+// giveBack is Lua that makes the caller's permits available again. Its result is 0 if the caller had no permits.
 const giveBack = `
 local back = 0
 for i = 1, asked do back = back + redis.call("ZREM", KEYS[2], ARGV[1] .. ":" .. i) end

@@ -39,8 +39,8 @@ type redissonRWLock struct {
 }
 
 // The scripts have the keys lock, lease of the reader, channel and the arguments owner, lease (ms), and the beginning
-// and end of a reader's key. Scripts that take the lock return 0 if another worker holds it; the others, if the hold
-// is lost.
+// and end of a reader's key. Scripts that take the lock return 0 if another worker holds it. The other scripts return 0
+// if the hold is lost.
 var (
 	rwRead = redis.NewScript(`
 local mode = redis.call("HGET", KEYS[1], "mode")

@@ -39,7 +39,7 @@ const (
 type redlockLock struct {
 	sites   []redis.UniversalClient
 	quorum  int
-	patient bool           // each request waits for the client's timeout instead
+	patient bool           // each request waits as long as the client's timeout allows, without a shorter limit
 	each    func([]func()) // runs the requests to the sites
 	site    siteLock
 }
@@ -132,7 +132,7 @@ func (l *redlockLock) release(ctx context.Context, lease locks.Lease, ttl time.D
 
 func (l *redlockLock) Close() error { return nil }
 
-// votes counts the replies of the sites to one request.
+// votes has the numbers of the sites' replies to one request, by kind.
 type votes struct {
 	ok, unknown int
 	lost        int // failures because the site no longer has the key

@@ -27,7 +27,7 @@ type watchLock struct {
 	env locks.Env
 }
 
-// watchTries is how often a transaction is tried if its key changes in the meantime.
+// watchTries is the largest number of attempts of a transaction, which fails if its key changes in the meantime.
 const watchTries = 5
 
 func (l *watchLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
@@ -49,7 +49,8 @@ func (l *watchLock) ifOwned(ctx context.Context, lease locks.Lease, queue func(r
 	return err
 }
 
-// once tries the transaction once. The error redis.TxFailedErr means that the key was changed and nothing was done.
+// once makes one attempt of the transaction. The error redis.TxFailedErr means that the key was changed and nothing was
+// done.
 func (l *watchLock) once(ctx context.Context, lease locks.Lease, queue func(redis.Pipeliner)) error {
 	return l.client.Watch(ctx, func(tx *redis.Tx) error {
 		held, err := tx.Get(ctx, lease.Key).Result()

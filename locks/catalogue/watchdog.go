@@ -26,7 +26,8 @@ var watchdog = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return renew(&leaseLock{e.Sites[0]}, e), nil },
 }
 
-// A lease is renewed after a third has passed, and again a tenth of the lease after a renewal that failed.
+// A lease is renewed when a third of it has passed. After a failed renewal, the next attempt comes a tenth of the lease
+// later.
 const (
 	renewShare = 3
 	againShare = 10
@@ -75,7 +76,7 @@ func (r *renewing) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	r.mu.Unlock()
 	lease.Lost = t.lost
 	select {
-	case <-t.lost: // the lease is not renewed any more, and the holder was told
+	case <-t.lost: // the lease is not renewed any more, and the holder knows it
 		return lease, errors.Join(locks.ErrLost, r.Lock.Release(ctx, lease))
 	default:
 		return lease, nil

@@ -30,7 +30,7 @@ var libRueidislock = locks.Spec{
 		{Cause: history.RenewalFailure, Scenario: "renewal-cut"},
 		// Each extension triggers another one, but few holds are long enough for the first one.
 		{Cause: history.Storm, Scenario: "cost", Sometimes: true},
-		// The first, of a leader that is cut off.
+		// The same cause as in renewal-cut, for a leader that is cut off.
 		{Cause: history.RenewalFailure, Scenario: "leader", Sometimes: true},
 	},
 	Claims: history.Claims{Excludes: true, Expires: true, Renews: true}, Outlives: true,
@@ -49,7 +49,7 @@ var libRueidislockNoLoop = locks.Spec{
 	Assumes: libRueidislock.Assumes,
 	Needs:   rueidisNeeds,
 	Expect: []locks.Expectation{
-		// the same, for a leader that is cut off
+		// the same cause again, for a leader that is cut off
 		libRueidislock.Expect[0], {Cause: history.RenewalFailure, Scenario: "leader"},
 	},
 	Claims: libRueidislock.Claims, Outlives: true,
@@ -127,8 +127,8 @@ func (l *rueidisLock) open(ttl time.Duration) error {
 	return nil
 }
 
-// rueidisOptions connects as the suite's own clients do, so that links distinguish processes and a primary that was
-// moved by hand is found again.
+// rueidisOptions makes the library connect like the suite's own clients. So links can distinguish processes, and the
+// library finds a primary that an operator has moved.
 func rueidisOptions(site *topologies.Site, source int) rueidis.ClientOption {
 	dial, a := site.Dialer(source), site.Access()
 	o := rueidis.ClientOption{InitAddress: a.Addrs, Username: a.User, Password: a.Password, SelectDB: a.DB}
@@ -174,7 +174,7 @@ func (l *rueidisLock) hold(h *rueidisHold, spent time.Duration) locks.Lease {
 	return locks.Lease{Key: h.key, Token: token, Spent: spent, Lost: h.ctx.Done()}
 }
 
-// Extend reports a lost hold, or that the library supports no extension: it renews by itself.
+// Extend returns ErrLost for a lost hold, and errors.ErrUnsupported for others: the library alone renews leases.
 func (l *rueidisLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration) (locks.Lease, error) {
 	h, ok := l.held[lease.Token]
 	if !ok || h.ctx.Err() != nil {
@@ -187,7 +187,7 @@ func (l *rueidisLock) Extend(_ context.Context, lease locks.Lease, _ time.Durati
 func (l *rueidisLock) Release(_ context.Context, lease locks.Lease) error {
 	h, ok := l.held[lease.Token]
 	if !ok {
-		return locks.ErrLost // the library undoes an unsuccessful acquire by itself
+		return locks.ErrLost // the library itself undoes an unsuccessful acquire
 	}
 	delete(l.held, lease.Token)
 	lost := h.ctx.Err() != nil

@@ -29,7 +29,7 @@ type rueidisHold struct {
 	yes, no   int
 }
 
-// rueidisMajority is how many of the library's keys make a hold by default.
+// rueidisMajority is the number of the library's keys that are enough for a hold, by default.
 const rueidisMajority = 2
 
 type rueidisHoldKey struct{}
@@ -72,8 +72,8 @@ func (o observed) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisRe
 	return r
 }
 
-// call registers a command before it is sent, and returns the number of its extension; 0 = it is none. The first
-// command to a key requests the hold, and a command with the same deadline extends nothing.
+// call registers a command before it is sent, and returns the number of its extension; 0 = the command extends nothing.
+// The first command to a key requests the hold, and a command with the same deadline is no extension.
 func (h *rueidisHold) call(script, key, token, deadline string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,7 +109,7 @@ func (h *rueidisHold) begin(token string) {
 	clear(h.rounds)
 }
 
-// answer counts the keys' answers to an extension: a majority decides.
+// answer adds a key's reply to the count of an extension. A majority of the keys decides.
 func (h *rueidisHold) answer(round int, r rueidis.RedisResult) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

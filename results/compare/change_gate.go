@@ -39,14 +39,15 @@ type difference struct {
 	low, high float64 // infinite if there are too few runs
 	floor     float64 // noise floor; infinite if there are too few runs
 	saturated bool
-	least     int           // number of runs, or pairs, that can tell a change from noise
+	least     int           // fewest runs, or pairs, that can tell a change from noise
 	unit      string        // "runs" or "pairs", and the flag for more of them
 	each      time.Duration // duration of one run or pair
 }
 
 const maxRuns = 1000
 
-// enough says how many runs the assertion needs.
+// enough describes how many runs or pairs the assertion needs, and how long they take. The argument is a first
+// estimate.
 func (d *difference) enough(n float64) string {
 	if n > maxRuns {
 		return "more runs do not help against so much noise: a calmer machine does, or a rate that it serves with " +

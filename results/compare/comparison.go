@@ -14,8 +14,8 @@ import (
 	"hammerlock/results"
 )
 
-// Comparison is a table. For each group of runs and each metric it has the value of each side, and its difference
-// from the first side.
+// Comparison is a table. For each group of runs and each metric it has a value for each side, and the difference of
+// that value from the first side's.
 type Comparison struct {
 	Sides  []string     `json:"sides"`
 	By     []string     `json:"by"`
@@ -54,8 +54,8 @@ type figure struct {
 	took      time.Duration // mean duration of a run
 }
 
-// New compares every side with the first one. Runs are grouped by the settings in by. The default is topology and
-// lock, without those in which the sides differ.
+// New compares every side with the first one. The argument by lists the settings by which runs are grouped; by default
+// topology and lock, without those in which the sides differ.
 func New(sides []Side, by []string, metrics []results.Metric) *Comparison {
 	if len(by) == 0 {
 		by = agreement(sides)
@@ -128,8 +128,9 @@ func (c *Comparison) each(f func(g *group, r *row, k int)) {
 	}
 }
 
-// decide tells differences from noise, with Holm's procedure (1979) over all tests of the table. In ascending order,
-// it compares each p-value with alpha divided by the number of remaining tests, until one is too large.
+// decide separates differences from noise, with Holm's procedure (1979) over all tests of the table. It compares the
+// p-values, in ascending order, with alpha divided by the number of remaining tests. It stops at the first one that is
+// too large.
 func (c *Comparison) decide() {
 	type test struct {
 		*figure
@@ -156,7 +157,7 @@ func (c *Comparison) decide() {
 	}
 }
 
-// enough notes how many runs a side needs before any difference can be found.
+// enough adds a note if there are too few runs to find any difference. The note says how many runs each side needs.
 func (c *Comparison) enough() {
 	tests, fewest := 0, math.MaxInt
 	c.each(func(_ *group, r *row, k int) {
@@ -192,7 +193,7 @@ func (c *Comparison) Undecided() string {
 }
 
 // runsNeeded returns the smallest number of runs of each side with which the U test can find the clearest possible
-// difference, as one of n tests. There are many ways to choose k of 2k runs, and 2 of them are that clear.
+// difference. The argument is the number of tests in the table. Only 2 of all ways to choose k of 2k runs are so clear.
 func runsNeeded(tests int) int {
 	ways := 1.0
 	for k := 1; ; k++ {
@@ -263,8 +264,8 @@ func apart(a, b []results.Run) bool {
 		slices.MaxFunc(b, order).Started.Before(slices.MinFunc(a, order).Started)
 }
 
-// CheckGates checks assertions about the change from the first side to every other side. The noise is the width of
-// both confidence intervals, because no side is compared with itself.
+// CheckGates checks assertions about the change from the first side to every other side. No side is compared with
+// itself, so the noise floor is computed from the confidence intervals of both sides.
 func (c *Comparison) CheckGates(gates []ChangeGate) {
 	var all []difference
 	tests := 0

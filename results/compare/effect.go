@@ -1,6 +1,6 @@
-// Package compare tells differences between runs from noise. It compares saved runs, and trials in which two settings
-// take turns, and it searches for the highest load at which an objective holds. It checks assertions (gates) on runs
-// and on changes. It starts no run.
+// Package compare distinguishes differences between runs from noise. It compares saved runs, and trials in which two
+// settings take turns, and it searches for the highest load at which an objective holds. It checks assertions (gates)
+// on runs and on changes. It starts no run.
 package compare
 
 import (

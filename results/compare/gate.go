@@ -25,7 +25,7 @@ type Gate struct {
 	limit    float64
 }
 
-// operators lists the comparison operators. An operator must stand before its own prefix.
+// operators lists the comparison operators. A longer operator stands before its prefix: <= before <.
 var operators = []string{"<=", ">=", "<", ">", "=="}
 
 const gateForm = "METRIC OPERATOR VALUE, as in response.p99<50ms, throughput>1000/s, fairness.jain>0.8 or " +
@@ -69,8 +69,8 @@ var (
 		"recovery.longest"}
 )
 
-// inTime returns an error if the Gate ends runs early but its metric is known only after the run, or if its metric
-// has no phases.
+// inTime returns an error in two cases: the Gate ends runs early, but its metric is known only after the run; or the
+// Gate is about a phase, but only whole runs have its metric.
 func (g *Gate) inTime() error {
 	switch name := g.Metric.Name; {
 	case g.Abort && slices.Contains(late, name):

@@ -60,7 +60,7 @@ func used(as use) (names []string) {
 // Groupings lists the names of properties by which runs can be grouped.
 func Groupings() []string { return used(key) }
 
-// agreement returns topology and lock, without those in which the sides differ.
+// agreement returns the default grouping: topology and lock, without those in which the sides differ.
 func agreement(sides []Side) (by []string) {
 	for _, p := range properties {
 		if _, same := p.ofAll(sides); same && p.use&repeat != 0 {

@@ -47,8 +47,8 @@ type search struct {
 	err   error
 }
 
-// Run increases the value in growing steps until the objective fails, and then bisects. Then it repeats measurements
-// on both sides of the edge. If these do not confirm a side, it continues the search there.
+// Run increases the value in growing steps until the objective fails, and then bisects. Then it repeats measurements on
+// both sides of the edge. If the measurements on one side do not confirm it, the search continues on that side.
 func (s Search) Run() (Found, error) {
 	w := &search{Search: s}
 	low, high := w.bracket()
@@ -108,8 +108,8 @@ func (w *search) look(at float64) bool {
 	return r.Status == GatePass
 }
 
-// bracket returns a value at which the objective holds (0 if there is none), and one at which it fails (infinite if
-// there is none).
+// bracket returns a value at which the objective holds, and a greater value at which it fails. If no such value was
+// found, the first result is 0, and the second is infinite.
 func (w *search) bracket() (low, high float64) {
 	switch {
 	case w.look(w.From):

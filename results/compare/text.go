@@ -48,7 +48,7 @@ func writeRow(p *human.Printer, label string, cells []string, change func(int) s
 	p.Line("%s", b.String())
 }
 
-// text formats a median with half the width of its confidence interval.
+// text returns a median with half the width of its confidence interval.
 func (c *figure) text(m results.Metric) string {
 	if c.Runs == 0 {
 		return "-"

@@ -180,7 +180,7 @@ func ratio(from, to, least float64) float64 {
 	return math.Log(positive(to) / positive(from))
 }
 
-// conclude writes which side is better in which respect, and whether one side is better in all.
+// conclude writes the summary: which side is better in which respect, and whether one side is better in all respects.
 func (t *Trial) conclude() {
 	b, a := t.facets(Better), t.facets(Worse)
 	if b != "" {

@@ -102,7 +102,7 @@ func (r *row) cell(k int, side string) Cell {
 	return x
 }
 
-// count says in one sentence in which metrics a side differs from the first.
+// count returns a sentence that says in which metrics a side differs from the first.
 func (c *Comparison) count(k int, side string) string {
 	found := map[effect][]string{}
 	c.each(func(g *group, r *row, at int) {
@@ -158,7 +158,7 @@ func (c *contrast) row(sides []string) Row {
 	return Row{Metric: c.Metric, Says: c.metric.Direction(), Cells: []Cell{a, b}}
 }
 
-// failures says in how many runs of a side a safety property failed; empty = in none.
+// failures returns a text that says in how many runs of a side a safety property failed; empty = in no run.
 func failures(s *Side) string {
 	failed := slices.DeleteFunc(slices.Clone(s.Runs), func(r results.Run) bool { return !r.Failed() })
 	if len(failed) == 0 {

@@ -114,7 +114,8 @@ const (
 	rowMiddle  = rowHigh / 2
 )
 
-// reach returns the largest change in a table, as the logarithm of a ratio: from 10 % to a factor of 8.
+// reach returns the largest change in a table, as the logarithm of a ratio. It is at least that of 10 %, and at most
+// that of a factor of 8.
 func reach(t *compare.Table) float64 {
 	most := math.Log(1.1)
 	for i := range t.Rows {

@@ -14,8 +14,8 @@ type loadView struct {
 	Cost, Response bool // whether there is data for the charts of cost and of response times
 }
 
-// loads groups the runs by their load, if several can be compared. If there is an open loop too, a closed loop shows
-// no latencies, because these would depend on the machine.
+// loads puts runs with the same load in a group, if several runs can be compared. If the page has an open loop too,
+// closed loops show no latencies, because these would depend on the machine.
 func loads(runs []saved, names []string) (all []loadView) {
 	open := slices.ContainsFunc(runs, func(r saved) bool { return alike(r.Run) && r.Rate > 0 })
 	for number, load := range loadsOf(runs) {

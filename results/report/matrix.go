@@ -25,8 +25,8 @@ func (b *Unsaved) runs() (all []saved) {
 	return all
 }
 
-// matrixView is a table with a row for each run and a column for each property, with notes on those that did not
-// pass.
+// matrixView is a table with a row for each run and a column for each property. It has notes on the runs and properties
+// that did not pass.
 type matrixView struct {
 	Table, NotRun tableView
 	Failures      []storyView

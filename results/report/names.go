@@ -39,8 +39,8 @@ var telling = []func(*results.Run) string{
 	func(r *results.Run) string { return r.Settings["server"] },
 }
 
-// titles names the runs of a page by their differences, and numbers repeated runs. The result common is what all runs
-// have in common.
+// titles makes names for the runs of a page from their differences. Repeated runs get numbers. The result common is
+// what all runs have in common.
 func titles(runs []saved) (names []string, common string) {
 	names = make([]string, len(runs))
 	var same []string

@@ -39,7 +39,7 @@ func (f *overlapFinder) granted(v *stripVisit) {
 	k.active = append(k.active, pageHold{worker: v.worker, from: v.grant})
 }
 
-// done compares a hold with earlier ones that it may overlap. Grants come in the order of their returns, so a hold
+// done compares a hold with earlier holds that it may overlap. Grants come in the order of their returns, so a hold
 // that ended before the oldest grant in progress cannot overlap later holds.
 func (f *overlapFinder) done(v *stripVisit) {
 	k := f.keys[v.key]
@@ -72,10 +72,10 @@ func (f *overlapFinder) done(v *stripVisit) {
 	}
 }
 
-// operations calls each with every operation of a run. It can be called twice.
+// operations is a function that passes every operation of a run to the function each. It can be called twice.
 type operations func(each func(*history.Op)) error
 
-// readVisits calls done with each visit of a run, and found with each overlap.
+// readVisits passes each visit of a run to the function done, and each overlap to the function found.
 func readVisits(source operations, found func(overlap), done func(*stripVisit)) (*visitReader, error) {
 	finder := &overlapFinder{keys: map[int32]*keyHolds{}, found: found}
 	r := &visitReader{granted: finder.granted, done: func(v *stripVisit) { finder.done(v); done(v) }}

@@ -26,8 +26,8 @@ func (p *pack) add(b []byte) packed {
 	return at
 }
 
-// text returns the length of the document, the document and the bytes, compressed and in base64url, which needs no
-// escapes in HTML.
+// text returns three parts in one compressed text: the length of the document, the document and the bytes. The text is
+// in base64url, which needs no escapes in HTML.
 func (p *pack) text(document any) (string, error) {
 	doc, err := json.Marshal(document)
 	if err != nil {
@@ -47,7 +47,8 @@ func (p *pack) text(document any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b.Bytes()), nil
 }
 
-// packedStrip is the strip, with ranges of bytes for its parts, and the names of the numbers in them.
+// packedStrip is the strip, with ranges of bytes for its parts, and the names of the outcomes and reasons, which are
+// numbers there.
 type packedStrip struct {
 	*ownership
 	Planes   [][planes]packed `json:"planes"` // by tier
@@ -57,7 +58,7 @@ type packedStrip struct {
 	Reasons  []string         `json:"reasons"`
 }
 
-// names lists the names of all values up to the last one.
+// names lists the names of the values from 0 to last.
 func names[T interface {
 	~uint8
 	String() string
@@ -90,7 +91,8 @@ func (w *packer) numbers(all ...int64) {
 	}
 }
 
-// after writes each time as 2d+1, where d is the difference to base. A time that never comes is 0.
+// after writes times relative to base. A time with the difference d is written as 2d+1, and a time that never comes as
+// 0.
 func (w *packer) after(base time.Duration, all ...time.Duration) {
 	for _, at := range all {
 		if at == history.Forever {

@@ -104,8 +104,8 @@ func buildStrip(source operations, run *results.Run) (*ownership, error) {
 	return s, nil
 }
 
-// found lists an overlap. When the list is full, it drops every second entry, and lists only half as many overlaps
-// after that.
+// found adds an overlap to the list. When the list is full, every second entry is dropped. After that, only half as
+// many of the overlaps are listed.
 func (s *ownership) found(o overlap) {
 	if o.late {
 		s.Late++

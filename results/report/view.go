@@ -20,7 +20,7 @@ type bannerView struct {
 
 type tileView struct{ Name, Value, More string }
 
-// storyView is the evidence for a failed property, or for a cause. A page shows it once for all runs with it.
+// storyView is the evidence for a failed property, or for a cause. A page shows it once for all runs with this failure.
 type storyView struct {
 	Title    string
 	Means    string

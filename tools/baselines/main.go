@@ -1,5 +1,5 @@
-// Command baselines writes what a visit costs without contention to results/baselines/costs.json, for each lock on
-// topology single, or for the named locks. Its test compares.
+// Command baselines measures the cost of a visit without contention, and writes it to results/baselines/costs.json. It
+// does so for each lock on topology single, or for the named locks. A test compares new costs with the file.
 package main
 
 import (
@@ -30,14 +30,15 @@ type cost struct {
 	Commands   float64 `json:"commands"`
 }
 
-// Short runs miscount: visits are under way at their start and end, and timers are late. A real change remains in a run
-// of twice the length.
+// Short runs miscount: visits are in progress at their start and end, and timers are late. So a cost that differs from
+// the known one by more than tolerance is measured again, each time for twice as long.
 const (
 	tolerance = 0.04
 	looks     = 5
 )
 
-// beside is the number of locks measured at a time: counts do not depend on the load.
+// beside is the number of locks that are measured at the same time. This is allowed because counts do not depend on the
+// load.
 const beside = 4
 
 func main() {
@@ -123,7 +124,7 @@ func measure(ctx context.Context, want map[string]cost, names []string) (map[str
 	return got, err
 }
 
-// measured returns nil if this server cannot run the lock and no cost is known.
+// measured returns the cost of a lock. If this server cannot run the lock, it returns the known cost; nil = not known.
 func measured(ctx context.Context, lock locks.Spec, server topologies.Server, warm *harness.Warm, dir string,
 	want map[string]cost) (*cost, error) {
 	j := job(ctx, lock, dir)
@@ -141,7 +142,7 @@ func measured(ctx context.Context, lock locks.Spec, server topologies.Server, wa
 	return &c, nil
 }
 
-// job returns nil if the lock cannot run on topology single, or grants a page only once.
+// job makes the run of a lock. It returns nil if the lock cannot run on topology single, or grants a page only once.
 func job(ctx context.Context, lock locks.Spec, dir string) *harness.Job {
 	if lock.Claims.Once {
 		return nil
@@ -161,8 +162,8 @@ func job(ctx context.Context, lock locks.Spec, dir string) *harness.Job {
 	return j
 }
 
-// ofAVisit measures until the result is near the known one; otherwise it returns the medians. So only real changes are
-// written.
+// ofAVisit measures until a result is near the known cost, and then returns the known cost. If no result is near, it
+// returns the medians. So only real changes are written.
 func ofAVisit(ctx context.Context, j *harness.Job, want cost) (cost, error) {
 	var trips, commands []float64
 	for look := range looks {
@@ -177,7 +178,7 @@ func ofAVisit(ctx context.Context, j *harness.Job, want cost) (cost, error) {
 			return cost{}, errors.New(text)
 		}
 		c := runs[0].Cost
-		own := strings.HasPrefix(runs[0].Lock, "rueidislock") // it makes its own connections
+		own := strings.HasPrefix(runs[0].Lock, "rueidislock") // its own connections are not counted
 		switch {
 		case c.Commands == nil, c.RoundTrips == nil && !own:
 			continue // too short for a visit on a busy machine
@@ -205,8 +206,8 @@ func (c cost) near(want cost) bool {
 	return close(c.RoundTrips, want.RoundTrips) && close(c.Commands, want.Commands)
 }
 
-// rounded removes what was under way at the start and end of a run. No lock has a real cost of less than a tenth of a
-// round trip.
+// rounded rounds to tenths: smaller amounts are from visits in progress at the start and end of a run. No lock has a
+// real cost of less than a tenth of a round trip.
 func (c cost) rounded() cost {
 	return cost{math.Round(c.RoundTrips*10) / 10, math.Round(c.Commands*10) / 10}
 }

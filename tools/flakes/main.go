@@ -43,7 +43,8 @@ func main() {
 	}
 }
 
-// run runs the rounds, prints a line for each and then the table. It returns the number of red rounds.
+// run runs the rounds, prints a line for each and then the table. It returns the number of red rounds, which had a
+// failure.
 func run(ctx context.Context, rounds, loops int, reruns bool) (red int, err error) {
 	end := busy(loops)
 	defer end()
@@ -63,7 +64,7 @@ func run(ctx context.Context, rounds, loops int, reruns bool) (red int, err erro
 		if !green {
 			red++
 			verdict = "RED"
-			if flaky.total() == before { // not a test: a failed build, a data race or a leak
+			if flaky.total() == before { // no test has failed: the reason is a failed build, a data race or a leak
 				flaky.add("(no test)", lastLines(out))
 			}
 		}
@@ -111,7 +112,7 @@ func round(ctx context.Context, reruns bool) (green bool, out []byte) {
 // failures maps the names of failed tests to their messages.
 type failures map[string][]string
 
-// add records a failure and prints it at once: an interrupted run prints no table.
+// add stores a failure and prints it immediately, because an interrupted run prints no table.
 func (f failures) add(test, message string) {
 	f[test] = append(f[test], message)
 	fmt.Printf("  %s: %s\n", test, message)
@@ -124,7 +125,7 @@ func (f failures) total() (n int) {
 	return n
 }
 
-// read reads a round's failures from the events that go test -json wrote to a folder.
+// read reads a round's failures from the events that "go test -json" wrote to a folder.
 func (f failures) read(folder string) error {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil || len(files) == 0 {
@@ -171,7 +172,7 @@ func (f failures) events(in io.Reader) error {
 		parent := func(other event) bool {
 			return other.Package == e.Package && strings.HasPrefix(other.Test, e.Test+"/")
 		}
-		if name := e.Package + "." + e.Test; !slices.ContainsFunc(failed, parent) { // its subtests say more
+		if name := e.Package + "." + e.Test; !slices.ContainsFunc(failed, parent) { // report its subtest instead
 			f.add(name, cmp.Or(first[name], "(no message)"))
 		}
 	}

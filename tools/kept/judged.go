@@ -1,6 +1,6 @@
 package kept
 
-// judgedMutants are the mutants that explore misses, with a person's judgement of each.
+// judgedMutants are the mutants that explore misses, each with the judgement of a person.
 var judgedMutants = []judged{
 	{"lease", `args := []any{"set", key, token, "nx", "px", max(ttl.Milliseconds(), 2)}`, ByDesign,
 		"no worker asks for a lease of less than 2 ms"},

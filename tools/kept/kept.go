@@ -1,6 +1,6 @@
-// Package kept has the saved results of long measurements: how they call verify, their files, and the tables of the
-// documents that show them. It measures nothing, so make readme can rewrite the documents at once. Paths are relative
-// to the root of the repository.
+// Package kept is for the saved results of long measurements. It calls verify for a measurement, reads and writes the
+// files, and makes the tables in documents. The tables need no new measurement, so the command "make readme" takes
+// little time. Paths are relative to the root of the repository.
 package kept
 
 import (
@@ -40,7 +40,7 @@ func Now(ctx context.Context) (Made, error) {
 // mostCommits is the number of commits that a line lists.
 const mostCommits = 6
 
-// Line describes all measurements that a table shows.
+// Line returns a sentence with the days, commits and numbers of cores of the measurements that a table shows.
 func Line(all ...Made) string {
 	distinct := func(of func(Made) string) []string {
 		found := map[string]bool{}
@@ -78,7 +78,8 @@ func Line(all ...Made) string {
 
 var marked = regexp.MustCompile(`(?s)<!-- generated: (\w+) -->\n.*?<!-- end -->`)
 
-// Put replaces the named parts of a document, between <!-- generated: NAME --> and <!-- end -->.
+// Put replaces the named parts of a document. A part lies between <!-- generated: NAME --> and <!-- end -->. It is an
+// error if the document lacks a part.
 func Put(document string, parts map[string]string) (string, error) {
 	missing := maps.Clone(parts)
 	document = marked.ReplaceAllStringFunc(document, func(part string) string {
@@ -109,7 +110,7 @@ func WriteParts(file string, parts map[string]string) error {
 	return os.WriteFile(file, []byte(now), 0o644)
 }
 
-// Tables are the generated parts of documents, by file and name.
+// Tables returns the generated parts of documents: file -> name of the part -> text.
 func Tables() (map[string]map[string]string, error) {
 	w, errWaiting := ReadWaiting()
 	mutants, errMutants := ReadLines[Mutant](MutantsFile)
@@ -140,7 +141,7 @@ func ReadLines[T any](file string) (all []*T, err error) {
 	return all, err
 }
 
-// WriteLines replaces such a file in one step: an interrupted program leaves the old one.
+// WriteLines replaces a file of JSON lines in one step. If the program is interrupted, the old file remains.
 func WriteLines[T any](file string, all []*T) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -153,7 +154,8 @@ func WriteLines[T any](file string, all []*T) error {
 	return errors.Join(os.WriteFile(file+".new", b.Bytes(), 0o644), os.Rename(file+".new", file))
 }
 
-// Ask runs verify and decodes the document that it prints. Without one, the error has its error output.
+// Ask runs verify and decodes the document that it prints. If verify prints no document, the error contains the error
+// output of verify.
 func Ask(ctx context.Context, verify string, args []string, document any) (*os.ProcessState, error) {
 	cmd := exec.CommandContext(ctx, verify, append(args, "--json", "--quiet")...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

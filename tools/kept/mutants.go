@@ -22,10 +22,10 @@ const (
 	Hole       = "hole"                  // verify should have noticed it
 )
 
-// MutantsFile has a line for each mutant. make mutants continues from it.
+// MutantsFile has a line for each mutant. The command "make mutants" continues from this file.
 const MutantsFile = "testdata/mutants.jsonl"
 
-// Mutant is a mutant with its answers. Source is a digest, which changes with the original.
+// Mutant is a mutant with the results of its runs. Source is a digest of the files without the mutation.
 type Mutant struct {
 	Lock      string  `json:"lock"`
 	Source    string  `json:"source"`
@@ -50,7 +50,7 @@ const (
 	Killed    = "killed"
 	Broke     = "broke" // the run could not be carried out, which a user would see
 	Survived  = "survived"
-	Undecided = "undecided" // inconclusive: not accused
+	Undecided = "undecided" // the run was inconclusive
 )
 
 // Noticed reports whether a user would see that something is wrong.
@@ -66,7 +66,7 @@ func (r *Mutant) Same(o *Mutant) bool {
 	return r.Lock == o.Lock && r.Source == o.Source && r.File == o.File && r.Before == o.Before && r.After == o.After
 }
 
-// Class is the judgement of an unnoticed mutant.
+// Class returns the judgement of an unnoticed mutant, with the reason; empty = not judged yet.
 func (r *Mutant) Class() (class, why string) {
 	for _, j := range judgedMutants {
 		if j.lock == r.Lock && j.after == r.After {
@@ -112,7 +112,7 @@ func (s *score) row(name string) string {
 		s.hidden, 100*s.together/max(of-s.hidden, 1), s.open)
 }
 
-// Score is the table of numbers, with a row for each lock and a total.
+// Score returns a table with the numbers of mutants. It has a row for each lock, and a total.
 func Score(results []*Mutant) string {
 	var b strings.Builder
 	b.WriteString(Line(answered(results)...))
@@ -135,7 +135,7 @@ func Score(results []*Mutant) string {
 	return b.String()
 }
 
-// answered lists when all answers were measured.
+// answered lists the day, commit and cores of the measurement of each answer.
 func answered(results []*Mutant) (all []Made) {
 	for _, r := range results {
 		for _, a := range []*Answer{r.Explore, r.Scenarios} {

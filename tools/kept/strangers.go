@@ -44,7 +44,7 @@ func causeOf(said string) string {
 	return parts[0] + ": " + parts[1]
 }
 
-// StrangersFile has the answers of each one's first run.
+// StrangersFile has the answers from the first run of each stranger.
 const StrangersFile = "testdata/strangers.jsonl"
 
 // StrangerTable sums up the first runs, with a row for each stranger that was missed by explore or the scenarios.

@@ -19,7 +19,7 @@ const waitingFile = "results/baselines/waiting.json"
 type Strategy struct {
 	Lock    string        `json:"lock"`
 	Backoff time.Duration `json:"backoff_ns,omitempty"` // for a lock that leaves the waiting to its user
-	Waits   string        `json:"waits"`                // how, for readers
+	Waits   string        `json:"waits"`                // description for the readers of the table
 }
 
 // Name is the lock, and the worker's backoff if there is one.
@@ -30,7 +30,7 @@ func (s Strategy) Name() string {
 	return s.Lock + "," + s.Backoff.String()
 }
 
-// Bound names an upper bound, which is no lock: see tools/waiting/blpop.go.
+// Bound is the name of the upper bound in the comparison. It is no lock: see tools/waiting/blpop.go.
 const Bound = "blpop"
 
 // Strategies are the compared strategies.
@@ -48,14 +48,14 @@ var Strategies = []Strategy{
 	{Bound, 0, "bound, no lock: the server blocks who waits, without lease and fence"},
 }
 
-// Crowd says how many workers wait, and for how long each holds.
+// Crowd says how many workers wait, and how long each of them holds the lock.
 type Crowd struct {
 	Workers   int           `json:"workers"`
 	Processes int           `json:"processes"`
 	Hold      time.Duration `json:"hold_ns"`
 }
 
-// Crowds are the conditions for each strategy.
+// Crowds lists the crowds with which each strategy is measured.
 var Crowds = func() (list []Crowd) {
 	for _, processes := range []int{1, 2, 8} {
 		for _, workers := range []int{32, 256} {
@@ -110,7 +110,7 @@ func (w *Waiting) Keep() error {
 	return os.WriteFile(waitingFile, append(text, '\n'), 0o644)
 }
 
-// table shows the results of make waiting.
+// table returns the tables with the results of "make waiting".
 func (w *Waiting) table() string {
 	rows := "| workers | lock | a waiter | visits/s | random waiter p99 | Jain | starving | commands a " +
 		"visit | grants after |\n" +

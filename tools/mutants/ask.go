@@ -23,13 +23,13 @@ import (
 // perMutant is the time limit for a mutant's run; explore and the scenarios have their own budgets.
 const perMutant = 3 * time.Minute
 
-// asking is one run over the mutants.
+// asking is one run of this command over the mutants.
 type asking struct {
 	options
 	made   kept.Made
 	begun  time.Time
-	verify string // the program that contains them
-	file   string // keeps the answers
+	verify string // path of the program verify with all mutants
+	file   string // file in which the answers are saved
 
 	mu    sync.Mutex
 	known []*kept.Mutant
@@ -41,8 +41,8 @@ func (m *asking) open(file string) (err error) {
 	return err
 }
 
-// settle merges the current mutants with the known answers. Others are kept without asking. Changed sources have new
-// mutants.
+// settle gives the current mutants their known answers. The parameter others has the results that stay as they are. If
+// the source of a mutant has changed, its old answers do not count.
 func (m *asking) settle(all []mutant, others []*kept.Mutant) {
 	old := m.known
 	m.known = others
@@ -58,7 +58,8 @@ func (m *asking) settle(all []mutant, others []*kept.Mutant) {
 	}
 }
 
-// ask runs explore, then the scenarios for the mutants that explore missed and for a random sample.
+// ask runs explore for each mutant. Then it runs the scenarios, for the mutants that explore missed and for a random
+// sample.
 func (m *asking) ask(ctx context.Context, all []mutant) error {
 	err := m.each(all, func(r *kept.Mutant) bool { return r.Explore == nil }, func(x mutant, r *kept.Mutant) {
 		r.Explore = m.explore(ctx, x)
@@ -80,7 +81,8 @@ func (m *asking) ask(ctx context.Context, all []mutant) error {
 		func(r *kept.Mutant) bool { return r.Scenarios == nil }, strain))
 }
 
-// each asks about the mutants that need it until the time limit, and saves each answer at once.
+// each calls the function ask for the mutants for which needs returns true. It saves each answer immediately, and stops
+// at the time limit.
 func (m *asking) each(all []mutant, needs func(*kept.Mutant) bool, ask func(mutant, *kept.Mutant)) (failed error) {
 	var wg sync.WaitGroup
 	queue := make(chan mutant)
@@ -120,7 +122,7 @@ func (m *asking) each(all []mutant, needs func(*kept.Mutant) bool, ask func(muta
 	return failed
 }
 
-// explore runs verify explore with its default sizes, and with more time for slow machines.
+// explore runs the command "verify explore" with its default sizes, and with more time for slow machines.
 func (m *asking) explore(ctx context.Context, x mutant) *kept.Answer {
 	spec, ok := catalogue.Find(x.lock)
 	if !ok && x.topology == "redlock" {
@@ -144,7 +146,7 @@ func (m *asking) explore(ctx context.Context, x mutant) *kept.Answer {
 	return a
 }
 
-// scenarios runs all scenarios but explore, and stops at the first failure.
+// scenarios runs verify with all scenarios, without explore. It stops at the first failure.
 func (m *asking) scenarios(ctx context.Context, x mutant) *kept.Answer {
 	var names []string
 	for _, s := range scenarios.All {
@@ -154,7 +156,7 @@ func (m *asking) scenarios(ctx context.Context, x mutant) *kept.Answer {
 		strings.Join(names, ","))
 }
 
-// strain runs verify with servers.
+// strain runs verify with real servers.
 func (m *asking) strain(ctx context.Context, x mutant, args ...string) *kept.Answer {
 	var d cli.Document
 	begun := time.Now()
@@ -168,7 +170,7 @@ func (m *asking) strain(ctx context.Context, x mutant, args ...string) *kept.Ans
 var outcomes = map[int]string{cli.Violation: kept.Killed, cli.Passed: kept.Survived, cli.Inconclusive: kept.Undecided,
 	cli.Usage: kept.Broke, cli.Broken: kept.Broke}
 
-// answer is the result of a run. A run without a document broke.
+// answer is the result of a run. If the run printed no document, the outcome is Broke.
 func (m *asking) answer(exit cli.Exit, err error) *kept.Answer {
 	a := &kept.Answer{Outcome: outcomes[exit.Code], How: fmt.Sprintf("%.160s", exit.Reason), Made: m.made}
 	if err != nil {

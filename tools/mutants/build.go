@@ -36,7 +36,8 @@ var mutated = []struct {
 	{"redlock", "redlock", "redlock", []string{"locks/catalogue/redlock.go"}},
 }
 
-// mutant is a copy of a lock with one mutation. All copies are in one program, so each has its number in all its names.
+// mutant is a copy of a lock with one mutation. All copies are in one program, so the names that a copy declares
+// contain the number of the mutant.
 type mutant struct {
 	mutation
 	lock, variable, topology string
@@ -90,7 +91,7 @@ func mutantsOfLocks() (all []mutant, err error) {
 	return all, nil
 }
 
-// suffix is appended to names until the mutant's number is known.
+// suffix is appended to names. Later it is replaced by suffixed, with the mutant's number.
 const (
 	suffix   = "_m0000"
 	suffixed = "_m%04d"
@@ -126,7 +127,7 @@ func renamed(files []string) (map[string][]byte, error) {
 	places := map[string][]int{}
 	for _, uses := range []map[*ast.Ident]types.Object{info.Defs, info.Uses} {
 		for id, o := range uses {
-			if v, ok := o.(*types.Var); ok && v.Embedded() { // named like its type
+			if v, ok := o.(*types.Var); ok && v.Embedded() { // an embedded field has the name of its type
 				o = pkg.Scope().Lookup(v.Name())
 			}
 			if at := fset.Position(id.End()); mine(o) && slices.Contains(files, at.Filename) {

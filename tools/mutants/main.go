@@ -1,6 +1,7 @@
-// Command mutants changes right locks in one place at a time and asks verify about each. It runs explore, in seconds
-// and without a server, then the scenarios for the rest. With -of strangers it tests those instead: docs/MUTANTS.md.
-// Answers are saved at once, and the next run continues.
+// Command mutants makes copies of correct locks, each with one mistake, and tests whether verify notices the mistake.
+// It runs explore, which takes seconds and needs no server, and then the scenarios for the mutants that explore missed.
+// With "-of strangers" it tests other broken locks instead: see docs/MUTANTS.md. Each answer is saved immediately, and
+// the next run continues from there.
 package main
 
 import (
@@ -77,7 +78,7 @@ func mutants(ctx context.Context, o options) error {
 	return err
 }
 
-// chosen reports whether a lock's mutants are asked about.
+// chosen reports whether the user wants the mutants of this lock to be tested.
 func (m *asking) chosen(lock string) bool {
 	return m.of == "all" || slices.Contains(strings.Split(m.of, ","), lock)
 }

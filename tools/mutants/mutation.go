@@ -52,11 +52,11 @@ var operators = map[token.Token]token.Token{
 	token.QUO: token.MUL,
 }
 
-// errorNames swaps the certain answers of a lock.
+// errorNames maps each error for a certain answer of a lock to the other one.
 var errorNames = map[string]string{"ErrBusy": "ErrLost", "ErrLost": "ErrBusy"}
 
-// mutations lists all possible changes of a file: operators, negations, integers, answers, and calls whose result is
-// unused. In commands to the server they are words and pieces of scripts.
+// mutations lists all possible changes of a file. They concern operators, negations, integers, returned errors, and
+// calls whose result is unused; in commands to the server, also words and pieces of scripts.
 func mutations(name string, text []byte) (all []mutation, err error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
@@ -79,7 +79,7 @@ func mutations(name string, text []byte) (all []mutation, err error) {
 			switch n := n.(type) {
 			case *ast.CompositeLit:
 				if kind, ok := n.Type.(*ast.Ident); ok && kind.Name == "Spec" {
-					return false // the lock's description
+					return false // no mutation of the lock's description
 				}
 			case *ast.BinaryExpr:
 				if by, ok := operators[n.Op]; ok {

@@ -31,7 +31,7 @@ const (
 	mostRows = 3000 // in pixels; longer pages are cut off
 )
 
-// groups are pictures that are taken together.
+// groups maps the name of a group of pictures to the function that takes them.
 var groups = map[string]func(browser.Owner){
 	"dashboard": func(t browser.Owner) {
 		shootTerminal(t, "dashboard-80x24", 80, 24, lostGrant, "VIOLATED")
@@ -86,7 +86,7 @@ func manyRuns(seed int) []string {
 	return []string{"bin/verify", "--topology", "single", "--lock", "plain-del", "--seed", fmt.Sprint(seed)}
 }
 
-// until calls take with seeds from 1 until it succeeds.
+// until repeats the function take, with the seeds 1, 2 and so on, until take returns true.
 func until(t browser.Owner, name string, take func(seed int) bool) {
 	for seed := 1; seed <= 8; seed++ {
 		if take(seed) {
@@ -107,7 +107,7 @@ func tempDir(t browser.Owner) string {
 	return dir
 }
 
-// shootReport takes a run's live page and its report.
+// shootReport takes pictures of a run's live page and of its report.
 func shootReport(t browser.Owner) {
 	b := browser.Open(t, browser.Start(t), 1200, 1500)
 	run := shootLive(t, b)
@@ -142,7 +142,7 @@ func shootRuns(t browser.Owner) {
 	savePNG(t, b, "ten-runs", chromedp.FullScreenshot(100))
 }
 
-// shootScenarios takes the page of manyRuns, on a screen and on a phone.
+// shootScenarios takes pictures of the page of manyRuns, as on a screen and as on a phone.
 func shootScenarios(t browser.Owner) {
 	dir := tempDir(t)
 	line := append(manyRuns(1), "--out", dir)
@@ -191,7 +191,7 @@ func shootTerminal(t browser.Owner, name string, wide, high int, line func(seed 
 			<-time.After(100 * time.Millisecond)
 			said, err = terminal("capture-pane", "-p")
 		}
-		<-time.After(2 * time.Second) // until all panels show it
+		<-time.After(2 * time.Second) // until all panels are up to date
 		screen, err := terminal("capture-pane", "-p", "-e")
 		if err != nil {
 			return false
@@ -248,7 +248,7 @@ func shootLive(t browser.Owner, b *browser.Tab) (file string) {
 	return file + "/report.html"
 }
 
-// shootPrinted takes a report as printed on A4, without page breaks.
+// shootPrinted takes a picture of a report as it is printed on A4, without page breaks.
 func shootPrinted(t browser.Owner, b *browser.Tab, file string) {
 	b.Size(t, 718, 1040)
 	b.Draw(t, "file://"+file)

@@ -23,12 +23,12 @@ type report struct {
 	Version  string `json:"version"`
 	Report   string `json:"report"` // where it was published
 	What     string `json:"what"`
-	Topology string `json:"topology,omitempty"` // where it was caught, with the scenario; empty = not caught
+	Topology string `json:"topology,omitempty"` // topology on which Scenario caught it; empty = not caught
 	Scenario string `json:"scenario,omitempty"`
 	Why      string `json:"why,omitempty"` // why it was not caught, or a remark
 }
 
-// judged is a release with its verdicts; nil if it was not judged.
+// judged is a release with its verdicts in said; nil = not judged.
 type judged struct {
 	job
 	said *results.Released
@@ -40,7 +40,7 @@ type page struct {
 	releases []judged
 }
 
-// documents makes the pages of docs/record, by path, from the saved runs.
+// documents makes the pages of docs/record from the saved runs. It returns path -> text.
 func documents(all []library) (map[string]string, error) {
 	var pages []page
 	for i := range all {
@@ -87,10 +87,11 @@ func writeDocs(all []library) error {
 	return errors.Join(errs...)
 }
 
-// columns are the claims of the tables: those that a checker judges and a driver can make, and serves.
+// columns returns the claims that have a column in the tables. They are judged by a checker and can be made by a
+// driver; the claim "serves" has a column too.
 func columns() (names []string) {
 	for _, c := range history.AllClaims {
-		// few drivers make these claims
+		// few drivers make these claims, so they have no column
 		few := slices.Contains([]string{"fences", "ordered", "reentrant", "sets", "crosses", "once"}, c.Name)
 		if len(c.Judges) > 0 && (c.Driver != "" || c.Name == "serves") && !few {
 			names = append(names, c.Name)
@@ -108,7 +109,8 @@ func row(cells ...string) string { return "| " + strings.Join(cells, " | ") + " 
 var words = map[checker.Status]string{checker.Pass: "holds", checker.Fail: "**no**", checker.Inconclusive: "undecided",
 	checker.NotJudged: "-"}
 
-// cell sums up the verdicts on a claim on all topologies. A failure wins; if the verdicts differ, all are listed.
+// cell sums up the verdicts on a claim on all topologies. If a topology has a failure, only the failure is shown. Other
+// verdicts are listed if they differ.
 func cell(on []results.ReleasedOn, claim string) string {
 	var said []string
 	worst := ""
@@ -169,7 +171,7 @@ const (
 	notRead = "**not read**"
 )
 
-// readings is the table of the failures of the newest judged releases, and their causes in the code.
+// readings returns the table of the failures of the newest judged releases, with their causes in the code.
 func readings(pages []page) string {
 	var b strings.Builder
 	b.WriteString("\n## Each failure of a newest release, read in its code\n\n" +
@@ -195,7 +197,8 @@ func readings(pages []page) string {
 	return b.String()
 }
 
-// unread are the failed scenarios whose cause was not looked up in the code.
+// unread lists the failed scenarios of a release for which Read has no cause. A cause with the verdict ours does not
+// count, because that bug is fixed.
 func (j *judged) unread() (scenarios []string) {
 	for i := range j.said.On {
 		for _, t := range j.said.On[i].Scenarios {
@@ -210,7 +213,7 @@ func (j *judged) unread() (scenarios []string) {
 	return scenarios
 }
 
-// trackRecord is the table of reported bugs. It takes the ones that were caught from the runs.
+// trackRecord returns the table of reported bugs. If a bug was caught, its row shows the verdict from the saved run.
 func trackRecord(pages []page, reports []report) (string, error) {
 	var b strings.Builder
 	caught := 0

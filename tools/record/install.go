@@ -11,12 +11,13 @@ import (
 	"strings"
 )
 
-// nodeFolder is where npm puts a release: record/node/package.json has an alias for each.
+// nodeFolder returns the folder in which npm installs a release: record/node/package.json has an alias for each
+// release.
 func nodeFolder(name, version string) string {
 	return "record/node/node_modules/" + name + "-" + version
 }
 
-// build builds a driver in Go. For other languages, make record-deps installs the packages.
+// build builds a driver in Go. For other languages, the command "make record-deps" installs the packages.
 func (j job) build(ctx context.Context) error {
 	if j.Language != "Go" {
 		return nil
@@ -43,7 +44,7 @@ func (j job) build(ctx context.Context) error {
 	return j.run(ctx, dir, "build", "-o", binary, ".")
 }
 
-// copySources puts the driver together with the protocol code that all Go drivers share.
+// copySources copies two parts to dir: the driver, and the protocol code that all Go drivers share.
 func (j job) copySources(dir string) error {
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		return err
@@ -63,7 +64,7 @@ func (j job) copySources(dir string) error {
 	return nil
 }
 
-// pin resolves the modules of a release without a saved go.mod, and saves it.
+// pin resolves the modules of a release that has no saved go.mod, and saves go.mod and go.sum.
 func (j job) pin(ctx context.Context, dir, pinned string) error {
 	if err := os.MkdirAll(filepath.Dir(pinned), 0o755); err != nil {
 		return err

@@ -1,5 +1,6 @@
-// Command record judges the released lock libraries of record/libraries.json, and writes docs/record. It saves the
-// findings in record/runs, a file for each release. A release with a file is judged again only if it is named.
+// Command record judges the releases of the lock libraries in record/libraries.json, and writes docs/record. It saves
+// the findings on each release as a file in record/runs. If a release has a file, it is judged again only if the flag
+// -library names it.
 package main
 
 import (
@@ -27,7 +28,7 @@ const (
 	listFile    = "record/libraries.json"
 	reportsFile = "record/reports.json"
 	runsDir     = "record/runs"
-	built       = "bin/record" // drivers in Go
+	built       = "bin/record" // directory of the built Go drivers
 	seed        = 1
 	limit       = 10 * time.Minute // for one release on one topology
 )
@@ -56,7 +57,7 @@ type release struct {
 	On      []string  `json:"on,omitempty"`     // topologies; empty = the library's
 	With    []string  `json:"with,omitempty"`   // further Go modules, as module@version
 	Without []string  `json:"without,omitempty"`
-	Read    []reading `json:"read,omitempty"` // causes of the failed scenarios in the code
+	Read    []reading `json:"read,omitempty"` // causes in the code of the failed scenarios
 }
 
 // reading is the cause of a failure, found in the code of the library or the driver.
@@ -180,14 +181,15 @@ func (j job) judge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	here, err := os.Getwd() // stack traces of drivers contain it
+	here, err := os.Getwd() // stack traces of drivers contain this directory
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(j.file(), append(bytes.ReplaceAll(text, []byte(here+"/"), nil), '\n'), 0o644)
 }
 
-// on runs verify with its defaults. The runs are not kept: the command repeats them.
+// on judges a release on a topology: it runs verify with its defaults. The runs are not kept, because the saved command
+// repeats them.
 func (j job) on(ctx context.Context, topology string) (on results.ReleasedOn, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"hammerlock/results"
 )
 
-// text is the page of a library. Notes is the part written by hand.
+// text returns the page of a library. The parameter notes is the part that was written by hand.
 func (p *page) text(notes string, reports []report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n`%s`, %s.\n\nWritten by `make record` from [record/runs](../../record/runs) and "+

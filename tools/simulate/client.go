@@ -17,14 +17,14 @@ type hold struct {
 	fence   int64
 	until   time.Duration // on the clock of its process
 	count   int
-	lost    bool // the worker was told that the hold is lost
+	lost    bool // the worker knows that the hold is lost
 	over    bool // released, or being released
 	granted bool
 
 	from, to time.Duration // when its holder believed in it, on the true clock
 }
 
-// token makes a new token, as the hash of its text in a file.
+// token makes a new token. As in a history, it is the hash of a text.
 func (w *world) token() uint64 {
 	w.tokens++
 	return history.Hash(fmt.Sprintf("token-%d", w.tokens))
@@ -56,13 +56,13 @@ func votes(replies []reply) (granted, refused, gone int, last reply) {
 // patience is a client's timeout.
 func (w *world) patience() time.Duration { return max(w.ttl/4, 20*time.Millisecond) }
 
-// deadline is the time until which a lease is certain, counted from its call.
+// deadline returns the time until which a lease is certain. The argument is the time of the call.
 func (w *world) deadline(from time.Duration) time.Duration {
 	b := &w.h.Bounds
 	return from + w.ttl - time.Duration(float64(w.ttl)*b.Rate) - b.Round
 }
 
-// believes sets the deadline that the holder is told.
+// believes sets the deadline as the holder knows it.
 func (h *hold) believes(w *world, op *history.Op, now time.Duration) {
 	switch {
 	case w.ttl == 0:
@@ -77,7 +77,8 @@ func (h *hold) believes(w *world, op *history.Op, now time.Duration) {
 	}
 }
 
-// acquire tries once. The hold is nil if the lock was refused, and not granted if the outcome is unknown.
+// acquire makes one try. It returns nil if the lock was refused. If the outcome is unknown, the field granted of the
+// hold is false.
 func (t *thread) acquire(q request, upgraded *hold) *hold {
 	w := t.w
 	q.token, q.ttl = w.token(), w.ttl
@@ -265,7 +266,7 @@ func (t *thread) release(h *hold) (history.Outcome, int64) {
 		h.loses(w)
 	default:
 		t.done(op, history.Unknown, history.Timeout)
-		h.count-- // as far as anybody knows
+		h.count-- // the release may have succeeded
 	}
 	return op.Outcome, op.Value
 }

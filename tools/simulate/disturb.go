@@ -10,8 +10,8 @@ import (
 // period is the time of a disturbance.
 type period struct{ from, to time.Duration }
 
-// disturb draws up to three disturbances. Unplanned ones are recorded as a run sees them. A right lock survives them
-// all, unless a server forgets its grants or its clock runs ahead.
+// disturb draws up to three disturbances. Unplanned disturbances are recorded as in a real run. A right lock survives
+// them all, unless a server forgets its grants or its clock runs ahead.
 func (w *world) disturb(workers []*thread) {
 	if w.one(3) {
 		// pauses too short to be recorded
@@ -39,7 +39,7 @@ func (w *world) disturb(workers []*thread) {
 	}
 }
 
-// plan records a fault and its healing, and schedules both.
+// plan adds a fault and its healing to the history, and schedules both.
 func (w *world) plan(name string, p period, e history.Effect, begin, end func()) {
 	n := int64(len(w.h.Faults))
 	w.h.Faults = append(w.h.Faults, history.Injection{Name: name, From: p.from, To: p.to, Effect: e})
@@ -84,7 +84,7 @@ func (w *world) hang(p period, _ []*thread) {
 	w.unplanned(history.Incident, p, s.number, 0)
 }
 
-// restart stops a server for a while; it keeps its keys.
+// restart stops a server for a while. The server keeps its keys.
 func (w *world) restart(p period, _ []*thread) {
 	s := w.victim()
 	begin := func() { s.down = max(s.down, p.to) }
@@ -97,8 +97,9 @@ func (w *world) restart(p period, _ []*thread) {
 	w.unplanned(history.Incident, p, s.number, 0)
 }
 
-// forget restarts a server without its keys. With several sites it may stay away for a lease, as Redlock demands.
-// Otherwise even a right lock loses the grants on a bare majority, and on one site all.
+// forget restarts a server without its keys. With several sites, the server may stay down for the length of a lease, as
+// Redlock demands. If it comes back earlier, even a right lock loses the grants on a bare majority of sites. With one
+// site, it loses all grants.
 func (w *world) forget(p period, _ []*thread) {
 	s, away := w.victim(), len(w.sites) > 1 && w.one(2)
 	if away {

@@ -9,8 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// fact is something that a run may record and that cannot have caused the violation: it happened elsewhere, before or
-// after.
+// fact is something that a run may record and that cannot have caused the violation: it happened on another server, or
+// too early, or too late.
 type fact struct {
 	name string
 	put  func(*facts)

@@ -6,12 +6,12 @@ import (
 	"hammerlock/history"
 )
 
-// mistake is what a lock, its holders or the counter do wrong; none is for a right lock.
+// mistake is a thing that a lock, its holders or the counter do wrong. A right lock has the value none.
 type mistake int
 
 const (
 	none                  mistake = iota
-	plainDelete                   // a release deletes the key, whoever owns it
+	plainDelete                   // a release deletes the key without a check of its owner
 	checkThenDelete               // a release checks the owner, and deletes in a second step
 	checkThenSet                  // a try checks whether the lock is free, and takes it in a second step
 	overwrites                    // a try takes the lock from its holder
@@ -22,7 +22,7 @@ const (
 	fromReply                     // a deadline is counted from the answer, not from the call
 	endless                       // a holder gets no deadline
 	hopes                         // an extension without an answer counts as success
-	refusesOwner                  // an owner is refused: the lock is not its own
+	refusesOwner                  // an owner's release is refused, as if the hold were lost
 	busyOwner                     // an owner's extension is refused as if another holder had the lock
 	releasesTwice                 // a second release is answered with success
 	heedless                      // a holder stores after its deadline

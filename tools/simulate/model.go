@@ -14,18 +14,18 @@ import (
 	"hammerlock/model"
 )
 
-// compared counts pairs of answers of the checkers and the model about the same histories.
+// compared has the number of histories for each pair of answers: that of the checkers and that of the model.
 type compared struct {
 	rows     map[[2]string]int
 	examples map[[2]string]string
-	accused  int // right locks whose stories contain a deviation
+	accused  int // number of right locks whose stories contain a deviation
 	err      error
 }
 
 // ofBeliefs are the causes that no story of the servers contains: the holder or the counter is to blame.
 var ofBeliefs = []string{history.OverClaim, history.Overrun, history.RenewalFailure, history.Exclusion}
 
-// verdicts sums up the checkers' verdicts on what the model can explain.
+// verdicts sums up the verdicts of those checkers whose failures the model can explain.
 func verdicts(h *history.History) (string, error) {
 	list, err := checker.JudgeHistory(h)
 	var fails []string
@@ -53,7 +53,7 @@ func verdicts(h *history.History) (string, error) {
 	return "no fault", err
 }
 
-// explained sums up the stories of the pages.
+// explained sums up the stories that the model finds for the pages.
 func explained(h *history.History) (string, error) {
 	list, err := checker.Stories(h)
 	var causes []string

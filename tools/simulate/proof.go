@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// record is what a history says about each hold, for proofs. They compare all pairs, and use only checker/METHOD.md: a
-// call takes effect between its stamps, whatever the machine did.
+// record has what a history says about each hold, for the proofs. The proofs compare all pairs of holds. They rely only
+// on checker/METHOD.md: a call takes effect between its stamps, whatever the machine did.
 type record struct {
 	h     *history.History
 	ops   map[history.ID]*history.Op
@@ -22,7 +22,7 @@ type held struct {
 	extends  []*history.Op
 	releases []*history.Op
 	again    []*history.Op // re-entries
-	upgrade  *history.Op   // the acquire that may have replaced it
+	upgrade  *history.Op   // the Acquire of an upgrade that may have replaced this hold
 	stores   []*history.Op
 	loads    []*history.Op
 	crashed  time.Duration
@@ -31,7 +31,7 @@ type held struct {
 
 const forever = history.Forever
 
-// read sorts the operations by holds.
+// read groups the operations of a history by hold.
 func read(h *history.History) *record {
 	r := &record{h: h, ops: map[history.ID]*history.Op{}}
 	byID := map[history.ID]*held{}
@@ -105,8 +105,8 @@ func (r *record) most(ttl time.Duration) time.Duration {
 	return ttl + time.Duration(float64(ttl)*r.h.Bounds.Rate) + r.h.Bounds.Round
 }
 
-// sure is the time until which a hold's lease is certain, by the answers that arrived before a call: the last proof
-// plus T1. A later extension without an answer may shorten it.
+// sure returns the time until which a hold's lease is certain: T1 after the last proof. Only answers that arrived
+// before the given call count; nil = all answers. A later extension without an answer may shorten the lease.
 func (r *record) sure(x *held, before *history.Op) time.Duration {
 	end := x.acquire.Call + r.least(x.acquire.TTL)
 	for _, list := range [][]*history.Op{x.extends, x.again} {
@@ -124,7 +124,7 @@ func (r *record) sure(x *held, before *history.Op) time.Duration {
 	return end
 }
 
-// given is the earliest time at which a hold was given back by a release or an upgrade.
+// given returns the earliest time at which a release or an upgrade may have ended a hold.
 func (x *held) given() time.Duration {
 	end := forever
 	for _, op := range x.releases {
@@ -138,8 +138,8 @@ func (x *held) given() time.Duration {
 	return end
 }
 
-// guaranteed is the interval G. A successful release proves the hold up to its call. A refused extension proves nothing
-// from its call on.
+// guaranteed returns the interval G of METHOD.md. A successful release proves the hold up to the call of the release.
+// From the call of a refused extension on, nothing is proved.
 func (r *record) guaranteed(x *held) (from, to time.Duration) {
 	to = min(r.sure(x, nil), x.given())
 	if n := len(x.releases); n > 0 && x.releases[0].Outcome == history.OK && len(x.again) == 0 && x.upgrade == nil {
@@ -153,7 +153,7 @@ func (r *record) guaranteed(x *held) (from, to time.Duration) {
 	return x.acquire.Return, to
 }
 
-// believed is the interval B.
+// believed returns the interval B of METHOD.md.
 func (r *record) believed(x *held) (from, to time.Duration) {
 	to = x.acquire.Until
 	if to == 0 {
@@ -212,7 +212,8 @@ func (r *record) forgot(from, to time.Duration) bool {
 	return false
 }
 
-// whole is the time at which an extension or release shows that a changed server has its data.
+// whole returns the first time at which an extension or release succeeds after a change of a server. This success shows
+// that the server still has its data.
 func (r *record) whole(change *history.Op) time.Duration {
 	end := forever
 	for _, x := range r.holds {
@@ -284,7 +285,7 @@ func (r *record) provePair(a, b *held, say func(string, ...any)) {
 			say("%s and %s have the same fence", x.ID, y.ID)
 		default:
 			if x.Fence < y.Fence {
-				first, next = y, x // the larger one came first
+				first, next = y, x // first has the larger fence, so it must not be the earlier grant
 			}
 			if first.Return+slack < next.Call {
 				say("the fence of %s is smaller than that of %s before it", next.ID, first.ID)

@@ -7,10 +7,11 @@ import (
 	"hammerlock/history"
 )
 
-// nesting is a possible depth of a hold, with the re-entries and releases without answers that may still take effect.
+// nesting is a possible state of a hold: its depth, and the numbers of unanswered re-entries and releases that may
+// still take effect.
 type nesting struct{ count, enter, leave int64 }
 
-// land adds the states after any of those took effect.
+// land returns the given states, and the states after any of the unanswered calls took effect.
 func land(may map[nesting]bool) map[nesting]bool {
 	then := map[nesting]bool{}
 	for n := range may {
@@ -77,8 +78,8 @@ func (r *record) proveCounts(x *held, say func(string, ...any)) {
 	}
 }
 
-// provePermits counts the permits in use at each grant: within a process by its clock, across processes with half of
-// the slack taken off each end.
+// provePermits counts the permits in use at each grant. Within one process it uses the times as they are. Across
+// processes, it shortens each hold by half of the slack at both ends.
 func (r *record) provePermits(say func(string, ...any)) {
 	all := r.h.Claims.Permits
 	if all == 0 {
@@ -131,8 +132,8 @@ func (r *record) inTime(op *history.Op) bool {
 	return false
 }
 
-// proveStores finds pairs of stores in time that replaced the same store, acknowledged stores that the page lost, and
-// accepted stores with an old fence.
+// proveStores finds three mistakes: two stores replaced the same store, although both holders were in time; the page
+// lost an acknowledged store; or a store with an old fence was accepted.
 func (r *record) proveStores(say func(string, ...any)) {
 	var stores []*history.Op
 	for i := range r.h.Ops {

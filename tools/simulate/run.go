@@ -37,10 +37,10 @@ type answered struct {
 	proved []certify.Verdict // if certificates are requested
 }
 
-// long judges twice: the second time with all arrays in files, as for long histories.
+// long makes the function judge work twice: the second time with all arrays in files, as for long histories.
 var long bool
 
-// certifies has each history certified as well.
+// certifies makes the function judge certify the verdicts too.
 var certifies bool
 
 // judge calls the judge, and recovers from a panic.
@@ -72,7 +72,7 @@ func judge(h *history.History) (a answered) {
 	return a
 }
 
-// certify records which verdicts are certified. A refused certificate counts as a break-down.
+// certify records which verdicts are certified. If a certificate is refused, the judge has failed (wrong).
 func (a *answered) certify(h *history.History) {
 	var certificate bytes.Buffer
 	_, err := results.JudgeCertified(h, &certificate)
@@ -89,7 +89,7 @@ func (a *answered) certify(h *history.History) {
 	}
 }
 
-// certificates counts certified verdicts.
+// certificates has the numbers of certified and other verdicts, by status, checker and cause.
 type certificates map[string]*struct{ certified, not int }
 
 func (c certificates) add(all []certify.Verdict) {
@@ -123,11 +123,11 @@ type result struct {
 	answered
 	ask    func(*history.History) answered
 	broken bool
-	hidden map[string]bool // by added fact: it hid the failure
+	hidden map[string]bool // names of the added facts that hid the failure
 	h      *history.History
 }
 
-// accused reports whether a right lock fails. A server that loses grants or fences is the service's failure.
+// accused reports whether a right lock fails. If a server loses grants or fences, the failure is not the lock's.
 func (r *result) accused() bool {
 	return r.pair.wrong == none && slices.ContainsFunc(r.fails, func(f string) bool {
 		return !r.broken || f != "exclusion:service-loss" && !strings.HasPrefix(f, "linearizable:") &&
@@ -138,7 +138,7 @@ func (r *result) accused() bool {
 // missed reports whether a proven violation is not found.
 func (r *result) missed() bool { return r.pair.wrong != none && len(r.proofs) > 0 && len(r.fails) == 0 }
 
-// bad says in a word what is wrong with the judge's answer; empty if it is right.
+// bad returns one or more words that say what is wrong with the judge's answer; empty if the answer is right.
 func (r *result) bad() string {
 	switch {
 	case r.wrong != "":
@@ -166,7 +166,7 @@ func (j *job) one(p pair, seed uint64) result {
 	return r
 }
 
-// all makes the histories of all pairs in turn, and calls each in that order.
+// all makes the histories of all pairs in turn, and passes the results to the function each, in that order.
 func (j *job) all(each func(*result)) {
 	for _, right := range []bool{true, false} {
 		list := slices.DeleteFunc(pairs(right), func(p pair) bool {
@@ -297,7 +297,7 @@ func (r *result) class() string {
 	}
 }
 
-// only reports whether every text begins with one of begins.
+// only reports whether every text has one of these beginnings.
 func only(texts []string, begins ...string) bool {
 	return !slices.ContainsFunc(texts, func(t string) bool {
 		return !slices.ContainsFunc(begins, func(b string) bool { return strings.HasPrefix(t, b) })

@@ -13,7 +13,7 @@ type site struct {
 	jump       time.Duration
 	down, hung time.Duration // end of the state
 	pages      []locked
-	counter    bool // it has the page views instead, and is never disturbed
+	counter    bool // the server has the page views instead of locks, and is never disturbed
 }
 
 // locked is a server's data of one lock.
@@ -63,7 +63,7 @@ func (s *site) end(ttl time.Duration) time.Duration {
 	return s.clock() + ttl
 }
 
-// open returns a lock's data without what has expired.
+// open removes the holders and waiters that have expired from a lock's data, and returns the data.
 func (s *site) open(page int32) *locked {
 	p, now := &s.pages[page], s.clock()
 	p.holders = slices.DeleteFunc(p.holders, func(e entry) bool { return now >= e.until })
@@ -119,7 +119,7 @@ func (s *site) looks(q request) reply {
 	return reply{said: busy}
 }
 
-// try grants or refuses the lock in one step.
+// try grants or refuses the lock in one step. With forced, it does not check whether the lock is free.
 func (s *site) try(q request, forced bool) reply {
 	w, p := s.w, s.open(q.page)
 	if q.replaces != 0 && p.find(q.replaces) < 0 {

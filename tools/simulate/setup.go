@@ -71,7 +71,7 @@ func (w *world) draw() {
 	w.pages, w.processes, w.sites = make([]counted, h.Keys), make([]*process, h.Processes), make([]*site, h.Sites)
 }
 
-// finish records the pages and the remaining keys.
+// finish adds the final pages and the remaining keys to the history.
 func (w *world) finish() {
 	for i, p := range w.pages {
 		w.suite(history.Op{Kind: history.Final, Outcome: history.OK, Key: int32(i), Value: p.value, Seen: p.seen},

@@ -9,8 +9,9 @@ import (
 	"hammerlock/history"
 )
 
-// shrink drops operations while the judge stays wrong in the same way. The record's proofs hold with less, so any
-// operation may go. A right lock's history stays one if whole visits, refused tries, or all page views go.
+// shrink drops operations while the judge stays wrong in the same way. The history of a wrong lock may lose any
+// operation, because the proofs hold for the rest. The history of a right lock may lose only whole visits, refused
+// tries, or all page views; otherwise it would look wrong.
 func shrink(r *result) *history.History {
 	wrong := func(h *history.History) bool {
 		n := result{pair: r.pair, broken: r.broken, h: h}

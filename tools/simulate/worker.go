@@ -143,7 +143,7 @@ func (t *thread) leave(h *hold) {
 	}
 }
 
-// upgrade tries to make a reader the writer. With an unknown outcome, the visit does not go on.
+// upgrade tries to make a reader the writer. The result is false if the outcome is unknown: the visit must not go on.
 func (t *thread) upgrade(h *hold, q *request) (*hold, bool) {
 	w := t.w
 	up := *q

@@ -209,7 +209,7 @@ func (t *thread) done(op *history.Op, o history.Outcome, why history.Reason) {
 	op.Return, op.Outcome, op.Reason = t.stamp(), o, why
 }
 
-// suite records an event that no worker caused, on the clock of a process.
+// suite adds an event that no worker caused to the history. Its times are on the clock of a process.
 func (w *world) suite(op history.Op, from, to time.Duration) {
 	op.ID, op.Worker = w.id(0), -1
 	op.Call, op.Return = from+w.processes[op.Process].offset, to
@@ -229,7 +229,7 @@ func (w *world) history() *history.History {
 	return &w.h
 }
 
-// answer is a server's answer; silence is none.
+// answer is a server's answer. The value silence means that no answer came.
 type answer int
 
 const (
@@ -274,7 +274,8 @@ func (t *thread) ask(sites []*site, timeout time.Duration, do func(*site) reply)
 	return replies
 }
 
-// send carries a message to a server. It may be delayed or lost; a hung server gets it later, a stopped one never.
+// send carries a message to a server. It may be delayed or lost; a hung server gets it later, and a stopped server
+// never gets it.
 func (w *world) send(s *site, do func()) {
 	if w.loses(s) {
 		return

@@ -96,7 +96,7 @@ type Rule struct {
 	Latency  time.Duration
 	Jitter   time.Duration
 	Seed     uint64 // seed of the jitter
-	OneIn    int    // Delay delays one in OneIn messages, drawn by Seed; 0 = every message
+	OneIn    int    // with Delay: one in this many messages is delayed, drawn by Seed; 0 = every message
 	Count    int    // number of replies that LoseReply drops
 	// Abandoned makes Delay hold a command until its client has closed the connection, and then for Latency. So the
 	// command is executed after the client has given up the call. In each interval of Pace, one command of each kind

@@ -80,7 +80,7 @@ func document(rows []row, each time.Duration, kills int) string {
 		}
 		topology, lock := find(r.choice)
 		granted := took(r.dead)
-		if topology.Nodes == 1 { // the command that killed it started it at once
+		if topology.Nodes == 1 { // the killed server was restarted immediately
 			granted = fmt.Sprintf("as long as it is down (here %s)", granted)
 		}
 		fence := "no"
@@ -109,7 +109,7 @@ func took(d time.Duration) string {
 	return human.Duration(d)
 }
 
-// cells are the table's cells for one load.
+// cells returns the cells of a row for one load.
 func cells(shape int, run *results.Run) string {
 	cells := "-"
 	if run != nil {

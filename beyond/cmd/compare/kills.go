@@ -13,7 +13,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// find looks up a choice, whose names exist.
+// find returns the topology and the lock of a choice. Both names must exist.
 func find(c choice) (t topologies.Spec, l locks.Spec) {
 	for _, s := range slices.Concat(topologies.All, beyond.Catalogue.Topologies) {
 		if s.Name == c.topology {
@@ -37,14 +37,15 @@ func installed(ctx context.Context, c choice) string {
 	return ""
 }
 
-// killTTL is the lease between kills; patience is the timeout of one try.
+// killTTL is the TTL of the locks in this measurement; patience is the timeout of one try.
 const (
 	killTTL  = time.Second
 	patience = 300 * time.Millisecond
 )
 
-// afterKills repeatedly kills the node that serves the lock. It returns medians: the time until a free lock is granted,
-// and until all nodes are healthy. A server without a stand-in is restarted at once.
+// afterKills kills the node that serves the lock several times. It returns two medians, both counted from the kill: the
+// time until a free lock is granted, and the time until all nodes are healthy. If the node is the only one, it is
+// restarted immediately.
 func afterKills(ctx context.Context, c choice, times int) (dead, again time.Duration, err error) {
 	spec, lock := find(c)
 	server, err := topologies.FindServer(ctx, "")
@@ -80,7 +81,7 @@ func afterKills(ctx context.Context, c choice, times int) (dead, again time.Dura
 	return deads[times/2], agains[times/2], nil
 }
 
-// afterKill kills the node once, with its own keys.
+// afterKill makes one kill. The keys of its locks are used for this kill only.
 func afterKill(ctx context.Context, top *topologies.Topology, worker locks.Lock, i int) (dead, again time.Duration,
 	err error) {
 	if _, err := granted(ctx, worker, fmt.Sprintf("before-%d", i)); err != nil {
@@ -115,7 +116,7 @@ func afterKill(ctx context.Context, top *topologies.Topology, worker locks.Lock,
 	return at.Sub(killed), time.Since(killed), nil
 }
 
-// granted tries until the lock is granted, and releases it.
+// granted makes tries until the lock is granted, and releases the lock. It returns the time of the grant.
 func granted(ctx context.Context, l locks.Lock, key string) (at time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -30,13 +30,13 @@ var choices = []choice{
 	{"etcd", "etcd-mutex"}, {"etcd3", "etcd-mutex"}, {"zookeeper", "zookeeper"}, {"zookeeper3", "zookeeper"},
 }
 
-// shapes are the loads: numbers of workers and keys.
+// shapes lists the loads, each with its numbers of workers and of keys.
 var shapes = [][2]int{{1, 1}, {16, 16}, {64, 64}, {32, 1}, {256, 1}}
 
 // hot is the index of the first shape with a single key.
 const hot = 3
 
-// asked are the scenarios that show most differences in little time.
+// asked lists the scenarios that show most of the differences between locks in a short time.
 const asked = "contention,late-holder,crash,late-process,process-crash,cut-off,renewal-cut"
 
 func main() {
@@ -91,7 +91,7 @@ func command(ctx context.Context, run func(context.Context, cli.Env) int, args .
 	return d.Runs
 }
 
-// loads measures a lock under each shape; nil = not measured.
+// loads makes a run of the lock for each shape; nil = not measured.
 func loads(ctx context.Context, c choice, each time.Duration, dir string) (all []*results.Run) {
 	for _, s := range shapes {
 		runs := command(ctx, cli.Bench, "--topology", c.topology, "--lock", c.lock, "--workers", strconv.Itoa(s[0]),
