@@ -29,7 +29,7 @@ const (
 
 // The bounds of the tree. Each may only fall: TestBounds says to what.
 const (
-	mostUnplain  = 204
+	mostUnplain  = 121
 	mostHeadless = 28
 	mostLong     = 22 // sentences of documents
 	mostWide     = 0

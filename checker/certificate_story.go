@@ -261,16 +261,7 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 			if needs[k+1] > -history.Forever {
 				return nil, 0, false // a later answer shows that the hold goes on
 			}
-			by, back := plus(op.Return, t.half), max(at, op.Call-t.half)
-			// on several sites, the release may only have ended the hold on the few sites that still had it
-			if t.Sites > 1 && over > back && op.Kind == history.Release && back <= by {
-				gone := instant{at: back, what: "ends", op: h.acquire}
-				return t.denied(append(list, instant{at: back, what: "does", op: n}, gone), calls[k+1:], back)
-			}
-			if list, end, ok = t.lose(h, list, at, over, by); !ok {
-				return nil, 0, false
-			}
-			return t.denied(list, calls[k:], end)
+			return t.refused(h, list, calls[k:], at, over)
 		// an extension without an answer may have had no effect: use it only if the lease must last longer
 		case op.Kind == history.Extend:
 			if needs[k+1] > last && op.Call-t.half <= last {
@@ -298,6 +289,23 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 		list = append(list, instant{at: end, what: "ends", op: h.acquire})
 	}
 	return list, end, true
+}
+
+// refused assigns instants to the calls from one on that was told that the hold is lost. The arguments at and over are
+// the time of the call before, and the end of the lease.
+func (t *teller) refused(h *hold, list []instant, calls []int32, at, over time.Duration) (all []instant,
+	end time.Duration, ok bool) {
+	n, op := calls[0], &t.Ops[calls[0]]
+	by, back := plus(op.Return, t.half), max(at, op.Call-t.half)
+	// on several sites, the release may only have ended the hold on the few sites that still had it
+	if t.Sites > 1 && over > back && op.Kind == history.Release && back <= by {
+		gone := instant{at: back, what: "ends", op: h.acquire}
+		return t.denied(append(list, instant{at: back, what: "does", op: n}, gone), calls[1:], back)
+	}
+	if list, end, ok = t.lose(h, list, at, over, by); !ok {
+		return nil, 0, false
+	}
+	return t.denied(list, calls, end)
 }
 
 // denied assigns instants to the calls after the end of a hold; it returns false if one of them succeeded.
