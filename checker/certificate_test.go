@@ -106,6 +106,48 @@ func TestCertificates(t *testing.T) {
 	t.Log("\n" + strings.Join(lines, "\n"))
 }
 
+// TestCertificatesOfReentries: a lock that is taken twice is free after the second release. The proof holds whether or
+// not the lock tells how many entries are left. It also holds if only the inner release has renewed the lease, but not
+// if another worker is granted the lock after the inner release.
+func TestCertificatesOfReentries(t *testing.T) {
+	for name, test := range map[string]struct {
+		told       bool
+		outer      time.Duration // call of the outer release
+		call, ret  time.Duration // of the other worker's grant
+		wantStatus string
+	}{
+		"told":                  {true, 350, 360, 361, "pass"},
+		"counted":               {false, 350, 360, 361, "pass"},
+		"renewed by release":    {false, 450, 460, 461, "pass"},
+		"granted between":       {true, 350, 210, 340, "fail"},
+		"granted between, both": {false, 350, 210, 340, "fail"},
+	} {
+		s := newScript()
+		s.Claims.Reentrant = true
+		a := s.acquire(1, 0, 1, 300)
+		s.last().Value = 1
+		s.reenter(a, 100, 101, 300).Value = 2
+		s.release(a, 200, 201).Value = 1
+		if !test.told {
+			for i := range s.Ops {
+				s.Ops[i].Value = 0
+			}
+		}
+		s.busy(2, 150, 151)
+		s.release(a, test.outer, test.outer+1)
+		s.release(s.acquire(2, test.call, test.ret, 300), 470, 471)
+		s.prepare(t)
+		_, all, err := certified(&s.History)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		i := slices.IndexFunc(all, func(v certify.Verdict) bool { return v.Checker == Exclusion.Name })
+		if v := all[i]; v.Status != test.wantStatus || v.Status == "pass" && v.Proof == "" {
+			t.Errorf("%s: got %+v, want a certified %s", name, v, test.wantStatus)
+		}
+	}
+}
+
 // number matches a number in a line of JSON, but not the digits of IDs and tokens.
 var number = regexp.MustCompile(`:(\d+)`)
 
