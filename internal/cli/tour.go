@@ -26,6 +26,8 @@ func (e Env) tourCommand() *cobra.Command {
 	o.seed("repeats another tour (default: drawn)")
 	o.Text(flag(session, "redis-server", "the server to start (default: looked for)"), "path", &o.plan.RedisServer)
 	o.out("where the runs are saved")
+	o.has(webOutput, metricsOutput)
+	o.tui = tuiOff
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, _ []string) int {
 		return e.tour(ctx, s, c.Root(), o)
 	}))
