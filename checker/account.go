@@ -268,7 +268,7 @@ func (c *Case) slips(t *account, p *pages, s *model.Story, first, last int32) {
 	}
 }
 
-// knows reports whether the account already has a slip that another story has found.
+// knows reports whether the account already has the deviation of step x in hold h. Another story may have found it.
 func (t *account) knows(h int32, x *model.Step) bool {
 	return x.Deviation != nil && slices.ContainsFunc(t.ofHold[h], func(n int) bool {
 		k := &t.slips[n]

@@ -113,7 +113,7 @@ type wait struct {
 	stop   time.Duration // return of the grant, or the time at which the visit gave up
 	asked  time.Duration // call of the last try
 	denied time.Duration // call of the last try that was refused as busy
-	// return of the first refusal after which the waiter has certainly kept its place in the queue; or Forever
+	// the waiter has certainly kept its place in the queue since this return of a refusal; Forever = not certain
 	queued time.Duration
 	again  time.Duration // return of the first refusal after the last disturbance: the waiter is in the queue (again)
 	last   time.Duration // return of the last try

@@ -98,7 +98,7 @@ func (p *pauses) last(t time.Duration) *window {
 	return nil
 }
 
-// stillFor is the time for which a process was paused between two moments, with pauses by faults.
+// stillFor returns how long a process was paused between two moments. It includes the pauses that faults caused.
 func (c *Case) stillFor(process int16, from, to time.Duration) time.Duration {
 	return c.pauses[process].between(from, to)
 }

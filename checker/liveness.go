@@ -195,7 +195,7 @@ func joined(page []period, apart time.Duration) []period {
 	if !slices.IsSortedFunc(page, byStop) {
 		slices.SortFunc(page, byStop)
 	}
-	// waits are sorted by their stops, so a wait can overlap only the last entries of the list
+	// the waits come in the order of their ends, so each wait can overlap only the last entries of the list
 	list := page[:0]
 	for _, s := range page {
 		for n := len(list); n > 0 && list[n-1].to >= s.from; n = len(list) {
@@ -269,8 +269,8 @@ func (l *livenessCheck) believed(h *hold) period {
 	return period{h.Return, h.trusted()}
 }
 
-// kept is the period in which a server may have kept the lock for a hold. If a lease was renewed after its holder had
-// released, the lock is to blame, so this renewal does not count.
+// kept is the period in which a server may have kept the lock for a hold. Extensions that were called after the release
+// returned do not count: for them, the lock is to blame.
 func (l *livenessCheck) kept(h *hold) period {
 	w := period{h.Call, 0}
 	// the grant took effect somewhere in the call, but a late answer excuses no more than the patience

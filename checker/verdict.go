@@ -84,7 +84,7 @@ func Advise(all []Verdict) {
 // advise sets the advice for what the story shows; empty if the history does not show what is wrong.
 func (v *Verdict) advise(remedy string) { v.Remedy, v.advised = remedy, true }
 
-// Proved is the time from which the verdict was certain: the end of the last operation in the evidence; 0 without one.
+// Proved returns when the verdict became certain: the latest time in its evidence. Without evidence, it returns 0.
 func (v *Verdict) Proved() (at time.Duration) {
 	for i := range v.Evidence {
 		at = max(at, v.Evidence[i].Latest())

@@ -182,7 +182,8 @@ func (p *picture) leases(client int) {
 	end(p.bottom())
 }
 
-// told returns the position at which the client learns what a line says.
+// told returns the y coordinate at which the client knows the result of a line. The result of a message is half a row
+// lower than the message.
 func (p *picture) told(l *line) int {
 	if l.site >= 0 && !l.star {
 		return p.y(l) + rowHeight/2

@@ -312,7 +312,8 @@ func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err e
 	return all, nil, err
 }
 
-// found runs a counterexample again with a trace, and puts it into the report unless the report has a better one.
+// found replays a counterexample to record its trace. It puts the result into the report, unless the report already has
+// a counterexample that is at least as good.
 func (s *search) found(d *done) error {
 	after := time.Since(s.begun)
 	var f *Found

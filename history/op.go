@@ -65,7 +65,8 @@ const Visit Kind = 255
 // PartsOfVisit are the kinds of operation that a Visit combines.
 var PartsOfVisit = [...]Kind{Store, Release, End}
 
-// Part writes one operation of a Visit to part and returns it.
+// Part extracts from a Visit its operation of a given kind, one of PartsOfVisit. It writes the operation to *part
+// and returns part.
 func (op *Op) Part(kind Kind, part *Op) *Op {
 	*part = *op
 	part.Kind, part.Began, part.Released = kind, 0, 0

@@ -28,7 +28,8 @@ type searcher struct {
 	tried   *front
 }
 
-// tries are the bounds for a part of a page, tried in turn. The last is for parts with many deviations.
+// A part of a page is searched with these bounds, in this order. The first search allows no deviations. The last two
+// have no bound on the total cost: they are for parts with many deviations.
 var tries = [...]struct{ bound, slack Cost }{
 	{oneDeviation, oneDeviation}, {2 * oneDeviation, 2 * oneDeviation}, {3 * oneDeviation, 3 * oneDeviation},
 	{4 * oneDeviation, 4 * oneDeviation}, {1 << 63, 2 * oneDeviation}, {1 << 63, oneDeviation},

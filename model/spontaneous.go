@@ -79,8 +79,9 @@ func (s *searcher) forget(c state, i int, n int32, by time.Duration) {
 	}
 }
 
-// closes adds the states in which servers forgot or restored a hold in a window that is now over. No answer has needed
-// that so far. A forgotten hold may have been extended before, or granted after another lease had ended.
+// closes is called when a window ends. It adds the states in which servers forgot or restored a hold in that window.
+// No answer has needed these states yet, but a later answer may. Before a hold was forgotten, an open call may have
+// granted or extended it, and another lease may have ended.
 func (s *searcher) closes(list []state, n int32) []state {
 	w := &s.explainer.wins.list[n]
 	if !w.Forgets && !w.brings() {

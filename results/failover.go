@@ -46,7 +46,8 @@ type Failover struct {
 	away  int // number of the Unfinished runs in which not even a server had replied
 }
 
-// Rate is how often something happened, among the cases in which this is known.
+// Rate tells how often an event happened: Times is the number of cases in which it did. The field Of counts all
+// cases in which this is known.
 type Rate struct {
 	Times int     `json:"times"`
 	Of    int     `json:"of"`

@@ -34,13 +34,13 @@ type LockNumbers struct {
 	// held.
 	HeldMean float64     `json:"held_mean"`
 	Hold     Percentiles `json:"hold"`
-	// OfLease is the part of its lease that a holder used.
+	// OfLease is the part of its lease that a holder used; more than 1 is possible if the lease was extended.
 	OfLease Shares `json:"hold_of_lease"`
 	// Clients has numbers that only the clients' requests show; nil if only a replication stream was read.
 	Clients *LockClients `json:"clients,omitempty"`
 }
 
-// Shares are percentiles of a share; 1 = all. A percentile is null if there are too few cases.
+// Shares has percentiles of a fraction; 1 = the whole. A percentile is null if there are too few cases.
 type Shares struct {
 	Count int64    `json:"count"`
 	P50   *float64 `json:"p50"`

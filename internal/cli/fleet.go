@@ -99,8 +99,8 @@ func coordinator(p *harness.Plan) (args []string) {
 	return args
 }
 
-// coordinate makes agents the crew of a plan, if the plan has agents. The coordinator is started by the first run,
-// after all errors were found. The returned function ends it.
+// coordinate lets agents run the workers of a plan, if the plan has agents. The first run starts the coordinator, when
+// the plan has already been checked. The returned function closes the coordinator.
 func (e Env) coordinate(o *options) (end func()) {
 	var f *fleet.Fleet
 	if o.plan.Fleet.Agents == "" {

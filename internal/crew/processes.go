@@ -68,7 +68,8 @@ type Spawn func(*exec.Cmd) error
 // readyTimeout is the longest time that a worker process may take to become ready.
 const readyTimeout = 20 * time.Second
 
-// Spread makes a Crew of n processes. They share the workers, and the visits of an open loop.
+// Spread makes a Crew of n processes. Each process runs a part of the workers; in an open loop, it makes every n-th
+// visit.
 func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (Crew, error) {
 	p, err := SpreadShare(ctx, o, Share{0, n, n}, spawn)
 	if err != nil {
@@ -77,8 +78,8 @@ func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (Crew, error) {
 	return p, nil
 }
 
-// Share tells which processes of a crew run on this machine. The first of them has the number First, and their number
-// is Count. The field Of is the number of processes in the whole crew.
+// Share tells which processes of a crew run on this machine: Count processes, beginning with process First. The whole
+// crew has Of processes, numbered from 0.
 type Share struct{ First, Count, Of int }
 
 // Workers returns the range of workers in the share. The range ends before the worker with the number "to".

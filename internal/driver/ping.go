@@ -38,7 +38,8 @@ func (p *Process) Watch(done <-chan struct{}, tell func(Ping)) {
 	}
 }
 
-// Ping sends one ping and waits for its reply. It returns false if the ping says nothing about the program.
+// Ping sends one ping and waits for its reply. It returns false if no reply comes, or if the machine was paused in the
+// meantime. A program that does not reply in time is given up.
 func (p *Process) Ping(done <-chan struct{}) (g Ping, ok bool) {
 	g.Began = time.Now()
 	c := newCall(opPing, true)

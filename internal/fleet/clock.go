@@ -64,8 +64,8 @@ func (k *track) bounds(at int64) (lo, hi int64) {
 	return k.lo - more, k.hi + more
 }
 
-// fix chooses the offset for the time up to at. It limits the change to twice the drift. So durations stay nearly
-// exact, and time stamps keep their order.
+// fix chooses the offset at the time `at`. It limits the change since the last point to twice the drift: 1 ms for each
+// second between the two. So durations stay nearly exact, and time stamps keep their order.
 func (k *track) fix(at int64) {
 	if k.same {
 		return

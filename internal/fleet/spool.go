@@ -24,7 +24,7 @@ type spool struct {
 	received uint64
 	sent     uint64    // number of the last frame that was sent
 	at       time.Time // time of the last frame sent or acknowledged
-	lost     string    // reason why the coordinator accepts no more frames; empty if it does
+	lost     string    // reason why the coordinator accepts no more frames; empty = it still accepts them
 	moved    chan struct{}
 }
 
@@ -92,8 +92,8 @@ func (s *spool) kept() int {
 	return s.bytes
 }
 
-// state returns the number of frames so far, and how many of them the coordinator has written. lost is the reason why
-// the coordinator accepts no more frames; empty if it does.
+// state returns the number of frames so far, and how many of them the coordinator has written. If the coordinator
+// accepts no more frames, lost is the reason; otherwise lost is empty.
 func (s *spool) state() (all, written uint64, lost string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

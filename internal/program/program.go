@@ -180,7 +180,8 @@ func (s *Source) summary() {
 	}
 }
 
-// counts prints the counts if only streams are read.
+// counts prints how many locks were granted, released and expired so far, how many are held, and how many violations
+// were found. It is called if only replication streams are read.
 func (s *Source) counts() {
 	sums, held := s.reader.Sums()
 	s.spec.Tell(fmt.Sprintf("%s %d granted, %d given back, %d expired, %d held, %s",

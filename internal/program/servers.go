@@ -76,7 +76,8 @@ func (s *Source) sites() int {
 	return len(s.servers)
 }
 
-// Through serves a client's connection to a node that the suite has started, through its proxy.
+// Through connects a client to a node that the suite has started. It uses the node's proxy, and returns when the
+// connection has ended.
 func (s *Source) Through(ctx context.Context, n *topologies.Node, client net.Conn) {
 	s.mu.Lock()
 	p := s.proxies[n]

@@ -1,6 +1,6 @@
-// Package settings is the table of a command's settings. Each setting is declared once. Its flag, its environment
-// variable, its key in a plan's file with the schema, its completion and its row of help come from that declaration.
-// Wrong values are collected as mistakes with their places.
+// Package settings is the table of a command's settings. Each setting is declared once. The declaration defines its
+// flag, its environment variable, its key and schema in a plan's file, its completion, and its row of help. Wrong
+// values are collected as mistakes with their places.
 package settings
 
 import (
@@ -19,7 +19,7 @@ type Set struct {
 	Flags    *pflag.FlagSet
 	Mistakes human.Mistakes
 	File     string // a plan in YAML; empty = none
-	// Lists are keys of the file that are no flags; Settle fills in their nodes.
+	// Lists has the keys of the file that are not flags. Settle sets the value of each key that it finds in the file.
 	Lists map[string]*yaml.Node
 	// Hide removes the secrets from a setting's value; nil = there are none.
 	Hide func(setting, text string) string

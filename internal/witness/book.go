@@ -156,7 +156,8 @@ func promised(op history.Op) time.Duration {
 	return op.Call + surely(op.TTL)
 }
 
-// lasts gives a hold the lease of an operation.
+// lasts gives a hold the lease of an operation: h.end is the nominal end of the lease, and op.Until is the time up to
+// which the holder can rely on it.
 func (h *hold) lasts(op *history.Op) {
 	op.Until, h.end = promised(*op), history.Forever
 	if op.TTL > 0 {

@@ -60,7 +60,9 @@ func (r *Reader) answer(e *entry) {
 	r.settle(l, r.now)
 }
 
-// settle explains each effect once all requests that may have caused it are answered, or its time is up.
+// settle explains the effects in the server's order, up to the first one that must still wait. An effect waits for the
+// rest of its transaction, and for replies to earlier requests. If it may be an expiry, it waits for later effects.
+// Each of these waits has a bound.
 func (r *Reader) settle(l *ledger, now time.Duration) {
 	for len(l.changes) > 0 {
 		c := l.changes[0]

@@ -45,7 +45,8 @@ type scribe struct {
 	dropped int                 // number of operations that were removed from memory
 	pieces  int                 // number of pieces that have these operations
 	passed  time.Duration       // time at which the last piece ends
-	// for one lock (Key), or all (-1): start of a time in which an unparsed connection may have held it
+	// Each Op in blind is the start of a time in which unseen commands may have changed a lock: the lock Key, or any
+	// lock if Key is -1.
 	blind []history.Op
 }
 

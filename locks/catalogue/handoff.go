@@ -38,9 +38,9 @@ const handoffAssumes = keepsKeys + doneInTime +
 // value of the lock's key when the lock is granted.
 
 // handOn defines the Lua function serve(n, own, last). It grants the lock to the first waiter whose process listens
-// to its channel, and returns true; entries of dead processes are dropped, so they cost no lease. If the caller's
-// line, own, is first, it returns that line, and the caller takes the lock. It returns false if the queue is empty.
-// The argument last is the last fencing token, or nil.
+// to its channel, and returns true. It drops the lines of dead processes; a grant to one would block the lock for a
+// lease. If the caller's line, own, comes first, it returns that line, and the caller takes the lock. It returns false
+// if the queue is empty. A grant takes n fencing tokens. The argument last is the last token; nil = serve reads it.
 //
 // Listeners are counted before the message is sent. Otherwise a former primary without listeners would pass the message
 // to its replicas, and listeners there would hear of a grant that was not made. For sharded channels in a cluster,

@@ -50,7 +50,7 @@ type siteLock struct {
 	give       func(ctx context.Context, c redis.UniversalClient, lease locks.Lease) error
 }
 
-// oneKey has the requests of a lock on one key.
+// oneKey has the requests of a lock that uses one key on each site.
 var oneKey = siteLock{
 	take: func(ctx context.Context, c redis.UniversalClient, lease locks.Lease, ttl time.Duration) error {
 		return setNX(ctx, c, lease.Key, lease.Token, ttl)

@@ -25,7 +25,8 @@ const (
 // MutantsFile has a line for each mutant. The command "make mutants" continues from this file.
 const MutantsFile = "testdata/mutants.jsonl"
 
-// Mutant is a mutant with the results of its runs. Source is a digest of the files without the mutation.
+// Mutant is a lock with one change in its source, and the results of its runs. Source is a digest of the unchanged
+// files.
 type Mutant struct {
 	Lock      string  `json:"lock"`
 	Source    string  `json:"source"`
@@ -147,7 +148,8 @@ func answered(results []*Mutant) (all []Made) {
 	return all
 }
 
-// commonReason is the smallest number of mutants for which a reason gets its own row. Holes always get one.
+// A reason gets its own row if at least commonReason mutants have it, or if its mutants are neither equivalent nor by
+// design. The other reasons share one row.
 const commonReason = 6
 
 // survivors is the table of the reasons why mutants were not noticed.

@@ -78,8 +78,8 @@ func (j *judged) cells(on *results.ReleasedOn) []string {
 		human.Duration(time.Duration(on.Took).Round(time.Second)), j.said.Day+", "+j.said.Commit)
 }
 
-// failures lists each broken claim, with the shortest story of the newest release that breaks it, and the failed
-// scenarios of each release.
+// failures lists the failed scenarios of each release. Then it lists each broken claim, with the shortest story of the
+// newest release that breaks it.
 func (p *page) failures() string {
 	var b strings.Builder
 	told := map[string]bool{}

@@ -166,7 +166,8 @@ func (j *job) one(p pair, seed uint64) result {
 	return r
 }
 
-// all makes the histories of all pairs in turn, and passes the results to the function each, in that order.
+// all makes j.n histories without a mistake, then j.n histories with one. The pairs that the job selects take turns.
+// The function each receives the results in the same order.
 func (j *job) all(each func(*result)) {
 	for _, right := range []bool{true, false} {
 		list := slices.DeleteFunc(pairs(right), func(p pair) bool {

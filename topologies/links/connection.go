@@ -30,7 +30,7 @@ type Link struct {
 	From, To Party
 	// Asks tells whether bytes to the node are a command whose reply LoseReply may drop.
 	Asks func(b []byte) bool
-	// Kind returns the name of the command at the beginning of bytes to the node; empty = never delay this command.
+	// Kind returns the name of the command with which b begins; b goes to the node. Empty = never delay this command.
 	Kind func(b []byte) string
 	Dial func(from *net.TCPAddr) (Conn, error)
 }
