@@ -1,11 +1,13 @@
 package checker
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/model"
 )
 
 // TestALateReleaseIsNotBlamedForWhatAServerForgot: a release that was called after the end of its lease has not ended a
@@ -320,6 +322,20 @@ func TestAnExtensionWithoutAnswerMayHaveGivenTheLockBack(t *testing.T) {
 			"had no answer, and may have given the lock back")
 		if v.Status != Fail || v.Cause != want || told != lost {
 			t.Errorf("lost %t: got %s %q: %q, want %s", lost, v.Status, v.Cause, v.Story, want)
+		}
+	}
+}
+
+// TestAMistakeThatKeepsALockLetsNoSecondWorkerIn: a key without an expiry, or one that a release has left, is no cause of
+// an overlap, for it only keeps others out.
+func TestAMistakeThatKeepsALockLetsNoSecondWorkerIn(t *testing.T) {
+	for i := range model.Deviations {
+		d := &model.Deviations[i]
+		story := account{slips: []slip{{Step: model.Step{Deviation: d}, hold: 0, against: -1}},
+			ofHold: map[int32][]int{0: {0}}}
+		keeps := slices.Contains([]string{history.TTLTooLong, history.Leak, history.FalseRefusal}, d.Name)
+		if n := story.of(pair{0, 1}); (n < 0) != keeps {
+			t.Errorf("%s: slip %d explains that two are in", d.Name, n)
 		}
 	}
 }
