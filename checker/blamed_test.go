@@ -326,8 +326,8 @@ func TestAnExtensionWithoutAnswerMayHaveGivenTheLockBack(t *testing.T) {
 	}
 }
 
-// TestAMistakeThatKeepsALockLetsNoSecondWorkerIn: a key without an expiry, or one that a release has left, is no cause of
-// an overlap, for it only keeps others out.
+// TestAMistakeThatKeepsALockLetsNoSecondWorkerIn: a key without an expiry, or one that a release has left, is no cause
+// of an overlap, for it only keeps others out.
 func TestAMistakeThatKeepsALockLetsNoSecondWorkerIn(t *testing.T) {
 	for i := range model.Deviations {
 		d := &model.Deviations[i]
