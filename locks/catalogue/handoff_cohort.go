@@ -59,7 +59,8 @@ type cohort struct {
 	mu     sync.Mutex
 	leader *cohortPlace
 	held   locks.Lease   // the server's grant; without a token while the leader is still asking
-	spare  time.Duration // how much longer the server's lease may last than Until says
+	spare  time.Duration // how much longer the server's lease lasts than Until says
+	vague  bool          // the server may have begun the lease so late that its end is not known
 	passed int           // number of times that the grant was passed on
 	line   []*cohortPlace
 	expiry *time.Timer // makes the next worker the leader when the lease ends
@@ -122,7 +123,7 @@ func (l *cohortLock) Acquire(ctx context.Context, key string, ttl time.Duration)
 	}
 	lease, err := l.handoffLock.Acquire(ctx, key, ttl)
 	if err == nil {
-		l.begin(p, lease)
+		l.begin(p, lease, time.Now())
 	}
 	return lease, err
 }
@@ -140,14 +141,21 @@ func (c *cohort) enter(p *cohortPlace) bool {
 	return false
 }
 
-// begin records the server's grant to the leader.
-func (l *cohortLock) begin(p *cohortPlace, lease locks.Lease) {
+// begin records the server's grant to the leader, which was answered at a moment.
+func (l *cohortLock) begin(p *cohortPlace, lease locks.Lease, answered time.Time) {
 	delete(l.places, lease.Key)
 	c := p.cohort
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// the server may have begun the lease as late as now
-	c.held, c.spare, c.passed = lease, p.ttl-time.Until(lease.Until), 0
+	c.held, c.passed = lease, 0
+	c.lasts(p.ttl, answered)
+}
+
+// lasts records how exactly the end of the lease is known. The server began it between the request, from which Until
+// counts, and the answer.
+func (c *cohort) lasts(ttl time.Duration, answered time.Time) {
+	c.spare = locks.Drift(ttl)
+	c.vague = ttl-c.spare-c.held.Until.Sub(answered) > ttl/1000+time.Millisecond
 	c.expire()
 }
 
@@ -188,7 +196,7 @@ func (l *cohortLock) Handed(key string) (lease locks.Lease, since time.Time, ok 
 	}
 	if p.leads {
 		if lease, since, ok = l.handoffLock.Handed(key); ok {
-			l.begin(p, lease)
+			l.begin(p, lease, since)
 		}
 		return lease, since, ok
 	}
@@ -221,8 +229,8 @@ func (l *cohortLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Dur
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil && c.held.Token == token {
-		c.held.Until, c.spare = lease.Until, ttl-time.Until(lease.Until)
-		c.expire()
+		c.held.Until = lease.Until
+		c.lasts(ttl, time.Now())
 	}
 	return lease, err
 }
@@ -264,9 +272,10 @@ func (l *cohortLock) Release(ctx context.Context, lease locks.Lease) error {
 }
 
 // pass gives the grant to the next worker in line, and returns whether it did. The rest of the lease must be at least
-// half of the lease that the worker wants. It must not be longer than that lease, even with spare added.
+// half of the lease that the worker wants. It must not be longer than that lease, even with spare added. If the server
+// took long to answer, the grant is not passed on, because the worker could not be told how long the rest is.
 func (c *cohort) pass() bool {
-	if len(c.line) == 0 || c.passed+1 == cohortHolds {
+	if len(c.line) == 0 || c.passed+1 == cohortHolds || c.vague {
 		return false
 	}
 	p, left := c.line[0], time.Until(c.held.Until)
