@@ -192,16 +192,12 @@ func (l *leases) loss(n int32, h *hold, story *account) {
 		return
 	}
 	at, evidence := h.Lost, []history.Op{*l.c.acquire(h)}
-	if told >= 0 && l.c.announced(h, &l.c.Ops[told]) {
-		l.misses["premature-loss"]++
-		return
-	}
 	if told >= 0 {
 		at, evidence = l.c.Ops[told].Return, append(evidence, l.c.Ops[told])
 	}
 	over := l.assured(h)
 	if told >= 0 && over > at {
-		if l.c.forgot(h, at) != nil || l.repeated(told) {
+		if l.c.forgot(h, at) != nil || l.repeated(told) || l.c.announced(h, &l.c.Ops[told]) {
 			l.misses["premature-loss"]++
 			return
 		}
