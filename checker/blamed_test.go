@@ -277,6 +277,11 @@ func TestAStoryNamesWhatCanHaveDoubledAGrant(t *testing.T) {
 			s.acquire(2, 201, 203, 400)
 			s.last().Token = uint64(again)
 		},
+		"both have token 0301: the servers cannot tell the two apart": func(s *script) {
+			a := s.acquire(1, 0, 5, 400)
+			s.acquire(2, 1, 6, 400)
+			s.last().Token = uint64(a)
+		},
 		"the try by w03 that was called at 0.010000 s had no answer: look whether what the lock sends after that " +
 			"ends what w01 had": func(s *script) {
 			s.acquire(1, 0, 1, 400)

@@ -222,5 +222,6 @@ func (t *tail) died(how error) *Found {
 	}
 	v := checker.BrokeDown(&history.Breakdown{Text: f.Summary, Said: slices.Clone(f.Trace)}, nil)
 	f.Checker, f.Cause, f.Verdicts = v.Checker, v.Cause, []checker.Verdict{v}
+	checker.Advise(f.Verdicts)
 	return f
 }

@@ -366,6 +366,7 @@ func replay(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choic
 		return nil, err
 	}
 	told := run.w.trace
+	checker.Advise(verdicts) // here, where it is known whether a story has advice of its own
 	f := &Found{Verdicts: verdicts, Checker: v.Checker, Cause: v.Cause, Summary: v.Summary, Schedule: run.taken,
 		steps: told.tell(run.history, v), Messages: told.messages(), Picture: told.picture(o.Clients),
 		History: run.history}

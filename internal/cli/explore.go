@@ -236,7 +236,6 @@ func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.
 	if r, err = explore.InProcess(stop, o); err != nil || r.Found == nil {
 		return r, "", errors.Join(err, folder.Discard())
 	}
-	checker.Advise(r.Found.Verdicts)
 	if r.Found.Picture != "" { // if the process died, there is no picture
 		err = os.WriteFile(folder.Path(results.SequenceFile), []byte(r.Found.Picture), 0o644)
 	}
