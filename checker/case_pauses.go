@@ -161,6 +161,17 @@ func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *wind
 	return nil
 }
 
+// lastProof is the last extension that had succeeded by a moment; -1 if none exists.
+func lastProof(c *Case, h *hold, by time.Duration) int32 {
+	last := int32(-1)
+	for _, n := range c.extends(h) {
+		if op := &c.Ops[n]; op.Outcome == history.OK && op.Return <= by {
+			last = n
+		}
+	}
+	return last
+}
+
 // announced reports whether an answer that the hold is lost repeats what the lock had announced before, when it could
 // not renew the lease. Such an answer says nothing about the servers, which may still have the hold.
 func (c *Case) announced(h *hold, op *history.Op) bool {

@@ -202,17 +202,6 @@ func promise(r *ruler, h *hold) string {
 	return s
 }
 
-// lastProof is the last extension that had succeeded by a moment; -1 if none exists.
-func lastProof(c *Case, h *hold, by time.Duration) int32 {
-	last := int32(-1)
-	for _, n := range c.extends(h) {
-		if op := &c.Ops[n]; op.Outcome == history.OK && op.Return <= by {
-			last = n
-		}
-	}
-	return last
-}
-
 // consequence says why two holds are a violation, and who is to blame. If known is true, remedy takes the place of the
 // cause's usual remedy; it is empty if the history does not show what is wrong.
 func consequence(c *Case, r *ruler, f finding) (story []string, remedy string, known bool) {
