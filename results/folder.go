@@ -98,7 +98,7 @@ func (f *Folder) removeDead(out string, most int64) error {
 		if failed != nil {
 			continue // the run was left on purpose, or has just finished
 		}
-		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		if abandoned(lock) {
 			_, missing := os.Stat(filepath.Join(dir, HistoryFile))
 			if missing == nil {
 				most -= size(dir)
@@ -114,6 +114,17 @@ func (f *Folder) removeDead(out string, most int64) error {
 		err = errors.Join(err, lock.Close())
 	}
 	return err
+}
+
+// abandoned reports whether no process writes the run of a lock file any more, and takes the lock. A run that has just
+// finished has removed its file before it gave the lock up.
+func abandoned(lock *os.File) bool {
+	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		return false
+	}
+	opened, err := lock.Stat()
+	there, gone := os.Stat(lock.Name())
+	return err == nil && gone == nil && os.SameFile(opened, there)
 }
 
 func size(dir string) (all int64) {
