@@ -285,18 +285,13 @@ func (p *pages) hold(n int32) int32 {
 
 func (k *slip) deviates(cause string) bool { return k.Deviation != nil && k.Deviation.Name == cause }
 
-// keeps reports whether a slip keeps a lock, or refuses it. Such a slip lets no second worker in.
-func (k *slip) keeps() bool {
-	return k.deviates(history.TTLTooLong) || k.deviates(history.Leak) || k.deviates(history.FalseRefusal)
-}
-
 // of finds the slip that explains why two workers held the lock at once; -1 if none exists. Such a slip ended one of
 // the two holds although its lease was guaranteed, or it is an answer to one of the two holds. Slips of the lock come
 // before data losses of the servers, because the lock is wrong in any case.
 func (t *account) of(p pair) int {
 	best, class := -1, 4
 	look := func(n int, broke bool) {
-		if !broke && t.slips[n].keeps() {
+		if d := t.slips[n].Deviation; !broke && d != nil && d.Keeps() {
 			return
 		}
 		at := 3

@@ -25,7 +25,7 @@ var onceAccused = map[string]func(s *script){
 	},
 	"a holder that gave up a little before its lease ended, for its server was down": func(s *script) {
 		s.fault(serverHangs, 60, 400)
-		gaveUpEarly(s)
+		gaveUpEarly(s, 270)
 	},
 	"a release that was sent again at once, for its connection broke with the answer": func(s *script) {
 		s.fault(answersLost, 15, 40)
@@ -245,11 +245,11 @@ func askedInVain(s *script) {
 }
 
 // gaveUpEarly announces a loss before the lease is over, and answers the release that follows by itself.
-func gaveUpEarly(s *script) {
+func gaveUpEarly(s *script, at time.Duration) {
 	s.Claims.Renews = true
 	a := s.acquire(1, 0, 1, 300)
-	s.on(a, history.Lose, 270, 270)
-	s.denied(a, 271, 272)
+	s.on(a, history.Lose, at, at)
+	s.denied(a, at+1, at+2)
 	s.release(s.acquire(2, 450, 451, 300), 460, 461)
 }
 
@@ -283,11 +283,17 @@ var stillFailing = map[string]struct {
 			renewedUnseen(s, 400)
 			stoppedUnder(s, s.Ops[0].ID, 400)
 		}},
-	"a holder that gave up before its lease ended, and its server was there": {"premature-loss", gaveUpEarly},
+	"a holder that gave up before its lease ended, and its server was there": {"premature-loss", func(s *script) {
+		gaveUpEarly(s, 270)
+	}},
+	"a holder that gave up as soon as its server was down": {"premature-loss", func(s *script) {
+		s.fault(serverHangs, 60, 400)
+		gaveUpEarly(s, 150)
+	}},
 	"a holder that gave up before its lease ended, for its server had been down": {"premature-loss", func(s *script) {
 		s.fault(serverHangs, 10, 60)
 		s.Bounds.Recovery = ms
-		gaveUpEarly(s)
+		gaveUpEarly(s, 270)
 	}},
 	"a watchdog that had time enough, though it was told late": {"renewal-failure", func(s *script) { toldLate(s) }},
 	"the same, while messages were late": {"renewal-failure", func(s *script) {

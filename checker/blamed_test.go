@@ -338,7 +338,8 @@ func TestAMistakeThatKeepsALockLetsNoSecondWorkerIn(t *testing.T) {
 		d := &model.Deviations[i]
 		story := account{slips: []slip{{Step: model.Step{Deviation: d}, hold: 0, against: -1}},
 			ofHold: map[int32][]int{0: {0}}}
-		keeps := slices.Contains([]string{history.TTLTooLong, history.Leak, history.FalseRefusal}, d.Name)
+		keeps := slices.Contains([]string{history.TTLTooLong, history.Leak, history.FalseRefusal, history.Phantom},
+			d.Name)
 		if n := story.of(pair{0, 1}); (n < 0) != keeps {
 			t.Errorf("%s: slip %d explains that two are in", d.Name, n)
 		}

@@ -182,7 +182,8 @@ func (c *Case) announced(h *hold, op *history.Op) bool {
 	if n := lastProof(c, h, h.Lost); n >= 0 {
 		proof = &c.Ops[n]
 	}
-	return c.unrenewable(h, proof, h.Lost) != nil
+	// a third of the lease is the reserve of a watchdog: who gives up before that has not tried for long enough
+	return h.Lost >= plus(proof.Return, 2*Margin(h.TTL)) && c.unrenewable(h, proof, h.Lost) != nil
 }
 
 // unseen reports whether a hold may have been renewed at any time: renewals of a driver are recorded as a single

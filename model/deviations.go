@@ -82,3 +82,13 @@ const (
 )
 
 func (d deviation) cost() Cost { return oneDeviation + Deviations[d].prior*onePrior }
+
+// Keeps reports whether a deviation only keeps others out of the lock. Then it explains no two holders at once, unless
+// it has ended the hold of one of them.
+func (d *Deviation) Keeps() bool {
+	switch d {
+	case &Deviations[falseRefusal], &Deviations[ttlTooLong], &Deviations[leak], &Deviations[phantom]:
+		return true
+	}
+	return false
+}
