@@ -228,10 +228,6 @@ func whyOf(c *Case, r *ruler, f finding) []string {
 		return []string{fmt.Sprintf("%s believed in the lock until %s, %s longer than the lease was sure to last",
 			who(i.Worker), clock(i.trusted()), longer(i.trusted(), r.assured(i)))}
 	case history.RenewalFailure:
-		if i.Crashed < j.Return {
-			return []string{fmt.Sprintf("nothing renewed the lease of %s, which died at %s", who(i.Worker),
-				clock(i.Crashed))}
-		}
 		return []string{fmt.Sprintf("%s was alive and nothing renewed its lease", who(i.Worker))}
 	case history.SilentReacquire:
 		op := &c.Ops[f.op]
@@ -290,11 +286,11 @@ func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy s
 				c.name(h), who(k.Worker), clock(k.Return))}, drawTokens
 		}
 	}
-	if i.Call < j.Return && j.Call < i.Return && c.share(i, j) {
-		return []string{fmt.Sprintf("both have token %s: the servers cannot tell the two apart",
-			short(c.acquire(i).Token))}, drawTokens
-	}
 	if i.Call < j.Return && j.Call < i.Return {
+		if c.share(i, j) {
+			return []string{fmt.Sprintf("both have token %s: the servers cannot tell the two apart",
+				short(c.acquire(i).Token))}, drawTokens
+		}
 		return append(c.mistaken(j), "both asked at the same time, no lease was over and no fault of "+
 			"a server explains it: the acquire is not atomic"), ofTheCause
 	}

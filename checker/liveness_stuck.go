@@ -43,7 +43,7 @@ func (l *livenessCheck) stuck(left []stretch) {
 				"at most %s are explained",
 			l.called(s.key), clock(s.from), clock(s.to), who(l.Ops[refusals[i]].Worker), clock(l.Ops[refusals[i]].Call),
 			human.Duration(l.bound))}
-		if left := l.keyIn(s); (cause == history.Stuck || cause == history.Deadlock) && left != nil {
+		if left := l.keyIn(s); cause != history.Crossing && left != nil {
 			evidence = append(evidence, *left)
 			story = append(story, fmt.Sprintf("a key of the lock was still seen on node %d at %s, with token %s",
 				left.Value, clock(left.Call), short(left.Token)))
