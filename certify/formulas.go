@@ -109,7 +109,7 @@ func (h *History) believed(a *op) (from, to ns) {
 	if a.Outcome == "ok" {
 		from = a.Return
 	}
-	until, told, released := a.Until, a.Call, forever
+	until, again, told, released := a.Until, ns(0), a.Call, forever
 	if o := h.outermost(a); o != nil {
 		to, released = min(to, o.Call), o.Return
 	}
@@ -118,7 +118,7 @@ func (h *History) believed(a *op) (from, to ns) {
 		case o.Kind == "lose", o.Kind == "extend" && o.denies():
 			to = min(to, o.Return)
 		case o.Kind == "acquire" && o.Outcome != "failed" && o.Until != 0:
-			until = max(until, o.Until)
+			again = max(again, o.Until)
 		case o.Outcome != "failed" && o.Kind == "extend" && o.Until != 0 && o.Call >= told && o.Call <= released:
 			until, told = o.Until, o.Call
 		}
@@ -128,7 +128,7 @@ func (h *History) believed(a *op) (from, to ns) {
 			to = min(to, at)
 		}
 	}
-	return from, min(to, cmp.Or(until, forever))
+	return from, min(to, cmp.Or(max(until, again), forever))
 }
 
 // entries is how often the owner of a hold has acquired it.
@@ -145,15 +145,14 @@ func (h *History) entries(a *op) (n int) {
 // that left no entry, by what the lock told or, if it tells no number, by the number of releases. The answer that the
 // hold is lost ends it, too.
 func (h *History) outermost(a *op) *op {
-	var all []*op // the last one first
-	for o := a.rest; o != nil; o = o.rest {
-		if o.Kind == "release" && (o.Outcome != "failed" || o.denies() || h.entries(a) == 1) {
+	entries, all := h.entries(a), []*op(nil)
+	for o := a.rest; o != nil; o = o.rest { // from the last one to the first
+		if o.Kind == "release" && (o.Outcome != "failed" || o.denies() || entries == 1) {
 			all = append(all, o)
 		}
 	}
-	slices.Reverse(all)
-	for n, o := range all {
-		if a.Value != 0 && o.Value == 0 || a.Value == 0 && n+1 >= h.entries(a) || o.Outcome == "failed" {
+	for _, o := range slices.Backward(all) {
+		if entries--; o.Outcome == "failed" || a.Value != 0 && o.Value == 0 || a.Value == 0 && entries < 1 {
 			return o
 		}
 	}
