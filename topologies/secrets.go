@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// urlPassword matches the password of a URL. secretVariable matches names of variables whose values are secrets.
+// SecretName matches names of headers, parameters and variables whose values are secret. urlPassword matches the
+// password of a URL.
 var (
-	urlPassword    = regexp.MustCompile(`://[^\s:@/]*:([^\s@]+)@`)
-	secretVariable = regexp.MustCompile(`(?i)password|passwd|secret|token|credential|auth`)
+	SecretName  = regexp.MustCompile(`(?i)auth|cookie|token|key|secret|passw|session|credential`)
+	urlPassword = regexp.MustCompile(`://[^\s:@/]*:([^\s@]+)@`)
 )
 
 // Secrets are words that the suite shows nowhere, such as passwords.
@@ -19,27 +20,32 @@ type Secrets []string
 // secretsOf finds the secrets that a program is started with: the passwords of URLs in its command and environment, and
 // the values of variables with the name of a secret. Each variable is NAME=value.
 func secretsOf(command string, env []string) (s Secrets) {
-	for _, text := range append(env, command) {
+	for _, text := range slices.Concat(env, []string{command}) {
 		for _, m := range urlPassword.FindAllStringSubmatch(text, -1) {
 			s.Add(m[1])
 		}
-		if name, value, _ := strings.Cut(text, "="); text != command && secretVariable.MatchString(name) {
+	}
+	for _, variable := range env {
+		if name, value, _ := strings.Cut(variable, "="); SecretName.MatchString(name) {
 			s.Add(value)
 		}
 	}
 	return s
 }
 
-// Add adds a word, as it is and as it stands in URLs. An empty word is not added.
+// Add adds a word, as it is and as it stands in URLs. An empty one is no secret.
 func (s *Secrets) Add(word string) {
-	for _, w := range []string{word, url.QueryEscape(word), url.PathEscape(word)} {
+	plain, err := url.PathUnescape(word)
+	if err != nil {
+		plain = word
+	}
+	for _, w := range []string{word, url.QueryEscape(word), url.PathEscape(word), plain} {
 		if w != "" && !slices.Contains(*s, w) {
 			*s = append(*s, w)
 		}
 	}
-	if plain, err := url.PathUnescape(word); err == nil && plain != "" && !slices.Contains(*s, plain) {
-		*s = append(*s, plain)
-	}
+	// the longest first: a secret may be a part of another
+	slices.SortStableFunc(*s, func(a, b string) int { return len(b) - len(a) })
 }
 
 // Hide returns a text with stars in place of the secrets.

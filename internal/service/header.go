@@ -8,13 +8,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"hammerlock/topologies"
 )
 
-// headerForm matches a header line. secretName matches names of headers whose values are secret.
-var (
-	headerForm = regexp.MustCompile(`^([!#$%&'*+.^_|~0-9A-Za-z-]+):[ \t]*([^\r\n\x00]*)$`)
-	secretName = regexp.MustCompile(`(?i)auth|cookie|token|key|secret|password|session|credential`)
-)
+// headerForm matches a header line.
+var headerForm = regexp.MustCompile(`^([!#$%&'*+.^_|~0-9A-Za-z-]+):[ \t]*([^\r\n\x00]*)$`)
 
 // ParseHeader parses "Name: value". It keeps variables in the value, as in $TOKEN; Resolve fills them in, so that
 // secrets are neither saved nor shown. A secret header must have a variable.
@@ -23,7 +22,7 @@ func ParseHeader(text string) (string, error) {
 	switch {
 	case m == nil:
 		return "", errors.New("a header is NAME: VALUE, as in 'X-Tenant: 7'")
-	case secretName.MatchString(m[1]) && !strings.Contains(m[2], "$"):
+	case topologies.SecretName.MatchString(m[1]) && !strings.Contains(m[2], "$"):
 		return "", errors.New("its value would be shown to everybody: put it into a variable of the environment, " +
 			"as in '" + m[1] + ": $TOKEN'")
 	}
@@ -70,7 +69,8 @@ func (s *Spec) Resolve(getenv func(string) string) (missing []string) {
 // secretQuery is the name of a query parameter with a secret value in the address itself; empty = none.
 func secretQuery(u *url.URL) string {
 	for name, values := range u.Query() {
-		if name != "key" && secretName.MatchString(name) && !strings.Contains(strings.Join(values, ""), "$") {
+		if name != "key" && topologies.SecretName.MatchString(name) &&
+			!strings.Contains(strings.Join(values, ""), "$") {
 			return name
 		}
 	}

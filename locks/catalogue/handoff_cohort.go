@@ -152,7 +152,8 @@ func (l *cohortLock) begin(p *cohortPlace, lease locks.Lease, answered time.Time
 }
 
 // lasts records how exactly the end of the lease is known. The server began it between the request, from which Until
-// counts, and the answer.
+// counts, and the answer. The end is known well enough if that took less than what the clock of a server and its
+// rounding leave open.
 func (c *cohort) lasts(ttl time.Duration, answered time.Time) {
 	c.spare = locks.Drift(ttl)
 	c.vague = ttl-c.spare-c.held.Until.Sub(answered) > ttl/1000+time.Millisecond
