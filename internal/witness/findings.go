@@ -20,8 +20,8 @@ type Finding struct {
 // EXPIRE are two commands, so a short time is normal.
 const endlessBound = time.Second
 
-// watch reports the violations that a change proves, whichever command caused it.
-func (r *Reader) watch(l *ledger, c *change, d *diff) {
+// watch reports the violations that a change proves, whichever command caused it. q is that command, if it is known.
+func (r *Reader) watch(l *ledger, c *change, d *diff, q *sighting) {
 	switch {
 	case len(d.granted) > 0 && len(d.ended) > 0 && !r.expired(l, c, d) && !d.after.scored:
 		left := "without an end"
@@ -29,7 +29,11 @@ func (r *Reader) watch(l *ledger, c *change, d *diff) {
 			from, _ := r.ours(l.server, d.before.until)
 			left = human.Duration(from-c.at) + " before the end of its lease"
 		}
-		r.notice(Notice{Kind: Violation, Key: l.key, At: c.at, Cause: Overwritten})
+		n := Notice{Kind: Violation, Key: l.key, At: c.at, Cause: Overwritten}
+		if q != nil {
+			n.Client = q.Client
+		}
+		r.notice(n)
 		r.find(Finding{c.at, l.key,
 			fmt.Sprintf("%.12q took the place of %.12q, %s", d.granted[0], d.ended[0], left)})
 	case len(d.granted) > 0:

@@ -161,7 +161,7 @@ func (r *Reader) apply(l *ledger, c *change) {
 		first := change{at: c.at, commands: c.commands[:1]}
 		c.commands = c.commands[1:]
 		d := l.execute(&first)
-		r.watch(l, &first, &d)
+		r.watch(l, &first, &d, nil)
 		if l.asked {
 			r.tell(l, &first, &d, nil)
 		} else if alone {
@@ -177,12 +177,12 @@ func (r *Reader) apply(l *ledger, c *change) {
 	l.known = true
 	switch {
 	case alone:
-		r.watch(l, c, &d)
+		r.watch(l, c, &d, nil)
 		r.Outsiders++
 		r.overheard(l, c, &d)
 		return
 	case !l.asked || r.server(l.server).replica: // a replica's stream, or a key that only other clients use
-		r.watch(l, c, &d)
+		r.watch(l, c, &d, nil)
 		return
 	}
 	e := l.first(&d, func(e *entry) bool { return r.may(l, c, &d, e) }) // effects come in the order of execution
@@ -191,7 +191,7 @@ func (r *Reader) apply(l *ledger, c *change) {
 		q = e.sighting
 	}
 	if v := r.server(l.server); q == nil && v.from > 0 && (c.at < v.from+effectBound || !known) {
-		r.watch(l, c, &d)
+		r.watch(l, c, &d, nil)
 		return // the request was answered while effects could not be seen
 	}
 	if q != nil {
@@ -202,7 +202,7 @@ func (r *Reader) apply(l *ledger, c *change) {
 		l.mark(q, &d)
 		r.learn(q, &d)
 	}
-	r.watch(l, c, &d)
+	r.watch(l, c, &d, q)
 	n := 0
 	for token := range d.after.owners {
 		if !l.marks[token] {

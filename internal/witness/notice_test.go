@@ -47,7 +47,7 @@ var noticed = map[string]struct {
 	"overwritten": {lines: []string{
 		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 20 21 SET lock:1 b PX 100 = OK",
 		"! 22 SET lock:1 b PXAT +120"},
-		want: []string{"granted A 1ms", "violation  overwritten", "taken A 20ms", "granted B 1ms"}},
+		want: []string{"granted A 1ms", "violation B overwritten", "taken A 20ms", "granted B 1ms"}},
 	"without effects": {lines: []string{
 		"T 0 0 lost", "A 1 2 0 SET lock:1 a NX PX 100 = OK", "B 4 5 0 SET lock:1 b NX PX 100 = nil",
 		"A 6 7 0 DEL lock:1 = 1", "B 8 9 0 SET lock:1 b NX PX 100 = OK"},
