@@ -24,7 +24,7 @@ func newAccount() *account { return &account{broke: map[int32]int{}, ofHold: map
 // slip is a step of a story that a correct lock makes only if its servers forget something.
 type slip struct {
 	model.Step
-	hold, against int32   // indices in Case.holds; -1 = none
+	hold, against int32   // indices in Case.holds; -1 = none. A release of a worker that held nothing has only against
 	op            int32   // index of the call in Ops
 	first         int     // index of the slip that caused this one: its own index, or that of an earlier slip
 	why           *window // what made servers forget; nil if the lock is wrong
@@ -238,7 +238,11 @@ func (c *Case) slips(t *account, p *pages, s *model.Story, first, last int32) {
 		}
 		n := len(t.slips)
 		h, against := p.hold(x.Hold), p.hold(x.Against)
-		if own := first == last && against == first; !own && (h < first || h > last) || t.knows(h, x) {
+		subject := h
+		if h < 0 && x.Deviation != nil { // a release without a hold belongs to the hold that it ended
+			subject = max(against, first)
+		}
+		if own := first == last && against == first; !own && (subject < first || subject > last) || t.knows(h, x) {
 			continue
 		}
 		k := slip{Step: *x, hold: h, against: against, op: -1, first: n}
@@ -276,8 +280,9 @@ func (t *account) knows(h int32, x *model.Step) bool {
 	})
 }
 
+// hold is the index in the case of a hold of the page. A release of a worker that held nothing has -1.
 func (p *pages) hold(n int32) int32 {
-	if n < 0 {
+	if n < 0 || int(n) >= len(p.holds) {
 		return -1
 	}
 	return p.holds[n]

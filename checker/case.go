@@ -22,6 +22,7 @@ type Case struct {
 	place     []int32           // key+1 -> index in byKey, plus one; 0 = the key has no holds
 	repeats   []int32           // indices in Ops of later releases of a hold
 	sentAgain map[int32][]int32 // hold -> its later releases
+	unheld    []int32           // indices in Ops of successful releases by workers that held nothing
 	upgrades  []int32           // indices in Ops of Acquires that upgraded a shared hold to an exclusive one
 	// indices in Ops of faults, heals, pauses, failures, seen keys; and of successful calls without a hold
 	events []int32

@@ -38,9 +38,7 @@ func (c *Case) follow() {
 		}
 		at := c.holdAt(op.Hold)
 		if at < 0 {
-			if (op.Kind == history.Release || op.Kind == history.Extend) && op.Outcome == history.OK {
-				c.events = append(c.events, int32(i)) // the Acquire of this call was reported as failed
-			}
+			c.without(op, int32(i))
 			continue
 		}
 		switch h := &c.holds[at]; {
@@ -67,6 +65,17 @@ func (c *Case) follow() {
 	for _, n := range c.byCall {
 		h := &c.holds[n]
 		c.settle(h, crashes[h.Worker])
+	}
+}
+
+// without notes a successful call without a hold: its worker held nothing, or its Acquire was reported as failed.
+func (c *Case) without(op *history.Op, i int32) {
+	switch {
+	case op.Outcome != history.OK:
+	case op.Kind == history.Release && op.Hold == 0:
+		c.unheld = append(c.unheld, i)
+	case op.Kind == history.Release, op.Kind == history.Extend:
+		c.events = append(c.events, i)
 	}
 }
 

@@ -76,9 +76,14 @@ func freeingText(c *Case, r *ruler, f finding) string {
 	switch {
 	case c.Claims.Permits > 0:
 		freed = "what it released was not its own, and since then there has been a permit too many"
-	case f.op != i.Release && c.Claims.Owned && op.Latency() >= patientCall && r.assured(c.hold(op.Hold)) > i.Return:
+	case f.op != i.Release && c.Claims.Owned && op.Latency() >= patientCall && op.Hold != 0 &&
+		r.assured(c.hold(op.Hold)) > i.Return:
 		freed = fmt.Sprintf("when %s was granted the lock, its own was free, or never its own: it freed that one",
 			who(i.Worker))
+	}
+	if op.Hold == 0 {
+		return fmt.Sprintf("%s, which held nothing, called a release that was %s: it freed the lock of %s",
+			who(op.Worker), spanned(op), who(victim.Worker))
 	}
 	return fmt.Sprintf("the release by %s was %s: %s", who(op.Worker), spanned(op), freed)
 }

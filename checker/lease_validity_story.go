@@ -25,10 +25,16 @@ func (l *leases) early(h *hold, at, over time.Duration, op int32, evidence []his
 }
 
 // told blames a lease that is wrong in the story of its page: it ended early, lasted too long, was not extended, or was
-// revived. A foreign release is blamed here if its victim has learned of it.
+// revived.
 func (l *leases) told(k *slip) {
 	c, evidence := l.c, []history.Op(nil)
 	text := ""
+	if k.deviates(history.ForeignRelease) {
+		l.robbed(k)
+		return
+	} else if k.hold < 0 {
+		return
+	}
 	switch h := &c.holds[k.hold]; {
 	case k.deviates(history.PrematureLoss) && c.Sites < 2: // with several sites, loss judges this
 		text = fmt.Sprintf("%s had %s no more at %s; the lease counted from %s was sure until %s, "+
@@ -58,17 +64,6 @@ func (l *leases) told(k *slip) {
 	case k.deviates(history.TTLTooLong):
 		text = fmt.Sprintf("%s still had %s at %s, after its lease was over: it lasted longer than was asked for",
 			who(h.Worker), c.name(h), clock(k.At))
-	case k.deviates(history.ForeignRelease) && k.against >= 0:
-		victim := &c.holds[k.against]
-		heard := l.denied(victim)
-		if heard == nil || heard.Call > l.assured(victim) {
-			return
-		}
-		text = fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: "+
-			"%s had released it (%s)", who(victim.Worker), clock(heard.Return), c.name(victim),
-			clock(l.assured(victim)), who(h.Worker), spanned(&c.Ops[k.op]))
-		l.fail(k.Deviation.Name, text, *c.acquire(victim), *heard, c.Ops[k.op])
-		return
 	default:
 		return
 	}
@@ -79,6 +74,21 @@ func (l *leases) told(k *slip) {
 		evidence = append([]history.Op{*c.acquire(&c.holds[k.against])}, evidence...)
 	}
 	l.fail(k.Deviation.Name, text, append([]history.Op{*c.acquire(&c.holds[k.hold])}, evidence...)...)
+}
+
+// robbed blames a release of another's lock, if its victim has learned of it before the lease was over.
+func (l *leases) robbed(k *slip) {
+	if k.against < 0 {
+		return
+	}
+	c, victim := l.c, &l.c.holds[k.against]
+	heard := l.denied(victim)
+	if heard == nil || heard.Call > l.assured(victim) {
+		return
+	}
+	l.fail(k.Deviation.Name, fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: "+
+		"%s had released it (%s)", who(victim.Worker), clock(heard.Return), c.name(victim), clock(l.assured(victim)),
+		who(c.Ops[k.op].Worker), spanned(&c.Ops[k.op])), *c.acquire(victim), *heard, c.Ops[k.op])
 }
 
 // denied is the first call of a hold that was answered "not yours"; nil if none exists.

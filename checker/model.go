@@ -107,10 +107,27 @@ func (c *Case) page(holds []int32, s scope) *pages {
 		}
 	}
 	if len(holds) > 0 {
+		p.unheld(c.holds[holds[0]].Key)
 		p.sights(c.holds[holds[0]].Key, holds)
 		p.atWork(c.holds[holds[0]].Key, c.anySlack()-half)
 	}
 	return p
+}
+
+// unheld adds the releases by workers that held nothing. In the model, each is of a hold that was never granted.
+func (p *pages) unheld(key int32) {
+	from, to := history.Forever, time.Duration(0)
+	for _, n := range p.holds {
+		from, to = min(from, p.c.holds[n].Call), max(to, p.c.holds[n].Return, p.assured(&p.c.holds[n]))
+	}
+	for _, i := range p.c.unheld {
+		if op := &p.c.Ops[i]; op.Key == key && from < op.Return && op.Call < to {
+			p.Holds = append(p.Holds, model.Hold{ID: op.ID})
+			half := p.half(&hold{Process: op.Process})
+			p.Calls = append(p.Calls, model.Call{ID: op.ID, Hold: int32(len(p.Holds) - 1), Kind: model.Release,
+				From: op.Call - half, To: plus(op.Return, half)})
+		}
+	}
 }
 
 // stands tells whether a hold was seen on a majority of several sites that have not failed since. No unplanned event

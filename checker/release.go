@@ -57,18 +57,24 @@ func (s *releases) told(k *slip) {
 		s.excuses(k)
 		return
 	}
-	h, op := &s.c.holds[k.hold], &s.c.Ops[k.op]
-	evidence, story := []history.Op{*s.c.acquire(h)}, []string{granted(s.c, h)}
-	if k.against >= 0 {
-		o := &s.c.holds[k.against]
-		evidence, story = append(evidence, *s.c.acquire(o)), append(story, granted(s.c, o))
+	var t testimony
+	for _, n := range []int32{k.hold, k.against} {
+		if n >= 0 {
+			h := &s.c.holds[n]
+			t.evidence, t.story = append(t.evidence, *s.c.acquire(h)), append(t.story, granted(s.c, h))
+		}
 	}
-	s.blame(k.Deviation.Name, testimony{append(evidence, *op), append(story, s.c.answered(k))}, nil)
+	t.evidence, t.story = append(t.evidence, s.c.Ops[k.op]), append(t.story, s.c.answered(k))
+	s.blame(k.Deviation.Name, t, nil)
 }
 
 // answered says what was wrong with an answer.
 func (c *Case) answered(k *slip) string {
-	h, op := &c.holds[k.hold], &c.Ops[k.op]
+	op := &c.Ops[k.op]
+	if k.hold < 0 {
+		return unheldText(c, k)
+	}
+	h := &c.holds[k.hold]
 	switch {
 	case k.deviates(history.FalseRefusal):
 		return fmt.Sprintf("the %s of %s by %s was refused at %s (%s), although it was its own",
@@ -85,6 +91,16 @@ func (c *Case) answered(k *slip) string {
 	}
 	return fmt.Sprintf("%s was told at %s that it had released %s, which was over",
 		who(op.Worker), clock(op.Return), c.name(h))
+}
+
+// unheldText says what a release by a worker that held nothing did.
+func unheldText(c *Case, k *slip) string {
+	op := &c.Ops[k.op]
+	text := fmt.Sprintf("%s, which held nothing, called a release that was %s", who(op.Worker), spanned(op))
+	if k.against >= 0 {
+		text += ": it freed the lock of " + who(c.holds[k.against].Worker)
+	}
+	return text
 }
 
 // releases judges the answers to releases.

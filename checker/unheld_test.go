@@ -1,0 +1,77 @@
+package checker
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// unheld is a successful release by a worker that held nothing.
+func unheld(s *script, worker int32, call, ret time.Duration) {
+	s.op(history.Release, worker, call, ret)
+}
+
+// TestAReleaseOfAWorkerThatHeldNothing: it freed another's lock, whether its holder hears of it, or a second one is in,
+// or neither. It is no release of the holder.
+func TestAReleaseOfAWorkerThatHeldNothing(t *testing.T) {
+	foreign := []string{"release: foreign-release"}
+	for name, tt := range map[string]struct {
+		tell func(s *script)
+		want []string
+	}{
+		"its victim hears of it": {func(s *script) {
+			a := s.acquire(1, 0, 1, 300)
+			unheld(s, 2, 50, 51)
+			s.denied(a, 100, 101)
+		}, append(foreign, "lease-validity: foreign-release")},
+		"a second worker is in": {func(s *script) {
+			a := s.acquire(1, 0, 1, 300)
+			unheld(s, 2, 50, 51)
+			s.release(s.acquire(3, 60, 61, 300), 130, 131)
+			s.denied(a, 100, 101)
+		}, append(foreign, "exclusion: foreign-release", "lease-validity: foreign-release",
+			"linearizable: not-linearizable")},
+		"its victim dies": {func(s *script) {
+			s.acquire(1, 0, 1, 300)
+			unheld(s, 2, 50, 51)
+			s.release(s.acquire(3, 60, 61, 300), 130, 131)
+		}, append(foreign, "exclusion: foreign-release", "linearizable: not-linearizable")},
+		"it is not alone with its victim": {func(s *script) {
+			s.release(s.acquire(3, 0, 1, 300), 10, 11)
+			a := s.acquire(1, 20, 21, 300)
+			unheld(s, 2, 50, 51)
+			s.denied(a, 100, 101)
+			s.release(s.acquire(3, 110, 111, 300), 120, 121)
+		}, append(foreign, "lease-validity: foreign-release")},
+		"on another page": {func(s *script) {
+			s.release(s.acquire(1, 0, 1, 300), 100, 101)
+			unheld(s, 2, 50, 51)
+			s.last().Key = 1
+		}, nil},
+		"without a hold around it": {func(s *script) {
+			s.release(s.acquire(1, 0, 1, 300), 10, 11)
+			unheld(s, 2, 50, 51)
+			s.release(s.acquire(1, 100, 101, 300), 110, 111)
+		}, []string{"release: false-release"}},
+	} {
+		s := newScript()
+		tt.tell(s)
+		var got []string
+		verdicts, err := Judge(s.prepare(t))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, v := range verdicts {
+			if v.Status == Fail {
+				got = append(got, v.Checker+": "+v.Cause)
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(tt.want)
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+}
