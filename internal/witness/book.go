@@ -13,6 +13,7 @@ import (
 type book struct {
 	subject
 	holds   []*hold            // holds that were not released
+	orphans []*orphan          // holds that a client released which held nothing
 	acts    []act              // for a lock on several sites: recent commands to these sites
 	waiters map[string]*waiter // indexed by "t" + token and by "c" + client
 	seen    bool               // a grant was seen; before the first grant, the holder is unknown
@@ -116,7 +117,7 @@ func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool)
 			}
 		}
 		if q.intent == frees && !owner.outsider() {
-			r.Improper++ // the client releases a lock that it does not hold
+			r.Improper++ // the client releases a lock that it does not hold: see orphan
 		}
 	}
 	if owner != nil && len(b.holds) == 1 && b.holds[0] == owner {
@@ -137,16 +138,6 @@ func (h *hold) stop(at time.Duration) {
 }
 
 func (h *hold) outsider() bool { return h != nil && h.others }
-
-// share looks for a sign that several holders share a connection: a client asks for a lock that it still holds. It
-// counts these signs in r.Improper.
-func (r *Reader) share(b *book, who, token string, at time.Duration) {
-	for _, o := range b.holds {
-		if o.who == who && o.token != token && o.has(at) {
-			r.Improper++
-		}
-	}
-}
 
 // promised returns the time up to which a holder can rely on its lease; Forever if the lease never ends.
 func promised(op history.Op) time.Duration {
@@ -249,6 +240,9 @@ func (b *book) waiting(r *Reader, q *sighting, token string, call time.Duration)
 		w = &waiter{worker: r.worker(call), client: q.Client}
 		b.waiters[name] = w
 	}
+	for _, o := range b.orphans {
+		o.again = o.again || o.hold.who == r.who(q)
+	}
 	if w.last = max(r.now, call); !w.waits {
 		w.since = call
 	}
@@ -305,7 +299,9 @@ func (r *Reader) told(q *sighting, h *hold, op history.Op, guess bool) int {
 func (b *book) drop(r *Reader, h *hold) {
 	if i := slices.Index(b.holds, h); i >= 0 {
 		b.holds = slices.Delete(b.holds, i, i+1)
-		r.leave(h.worker)
+		if !slices.ContainsFunc(b.orphans, func(o *orphan) bool { return o.hold == h }) {
+			r.leave(h.worker)
+		}
 	}
 }
 
@@ -342,9 +338,10 @@ func (r *Reader) Crashed(at time.Duration) {
 	defer r.mu.Unlock()
 	r.now, r.killed = max(r.now, at), at
 	for _, b := range r.books {
-		for _, h := range b.holds {
+		for _, h := range b.all() {
 			r.dies(h.worker, at)
 		}
+		b.orphans = nil
 		for _, w := range b.waiters {
 			r.leaves(b, w)
 			r.dies(w.worker, at)
@@ -383,7 +380,9 @@ func (r *Reader) sweep() {
 			}
 			return over
 		})
-		if len(b.holds)+len(b.waiters)+len(b.acts) == 0 && (r.o.Rolling || r.o.Most == 0) && r.now-b.used > roundBound {
+		b.forget(r)
+		if len(b.holds)+len(b.orphans)+len(b.waiters)+len(b.acts) == 0 &&
+			(r.o.Rolling || r.o.Most == 0) && r.now-b.used > roundBound {
 			delete(r.books, s)
 		}
 	}

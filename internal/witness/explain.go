@@ -156,6 +156,10 @@ func (r *Reader) tellEnd(l *ledger, c *change, d *diff, q *sighting, op history.
 	if h != owner {
 		a.victim = owner
 	}
+	if h == owner && r.stranger(q, owner) {
+		r.orphaned(b, &a)
+		return
+	}
 	before := len(r.ops)
 	r.do(b, a)
 	if n := len(r.ops) - 1; guess && a.victim != nil && n >= before {
@@ -300,6 +304,9 @@ func (r *Reader) idleScript(l *ledger, s *sighting, op history.Op) {
 	}
 	token := s.args[k.token]
 	h := l.book.of(token)
+	if h == nil && s.says == didNot && !k.grants && (k.frees || k.extends) {
+		h = r.robbed(l.book, func(o *orphan) bool { return o.hold.token == token })
+	}
 	a := act{server: l.server, q: s, token: token, hold: h, says: didNot, op: op}
 	switch {
 	case r.o.Sites > 1 && (k.frees || k.extends) && !k.grants && s.says == didNot:

@@ -44,7 +44,15 @@ func (r *Reader) infer(l *ledger, s *sighting) {
 
 // inferHeld handles commands on a lock that is held.
 func (r *Reader) inferHeld(l *ledger, s *sighting, a act) {
-	h, guess := r.holder(l.book, s, nil)
+	if s.says == didNot && s.intent != leaves {
+		a.hold = r.robbed(l.book, func(o *orphan) bool {
+			return o.hold.who == r.who(s) && !o.again && r.sharing == 0 && len(l.book.holds) == 0
+		})
+	}
+	h, guess := a.hold, false
+	if h == nil {
+		h, guess = r.holder(l.book, s, nil)
+	}
 	if h == nil {
 		if s.intent == sets && s.says == did { // SET without an option writes the key in any case
 			a.kind = history.Acquire

@@ -185,7 +185,7 @@ func (r *Reader) apply(l *ledger, c *change) {
 		r.watch(l, c, &d, nil)
 		return
 	}
-	e := l.first(&d, func(e *entry) bool { return r.may(l, c, &d, e) }) // effects come in the order of execution
+	e := r.cause(l, c, &d)
 	var q *sighting
 	if e != nil {
 		q = e.sighting
@@ -238,6 +238,28 @@ func (r *Reader) may(l *ledger, c *change, d *diff, e *entry) bool {
 	}
 	return e.Call <= c.at && (other == nil || e.Call <= other.Return) && e.returned() >= l.least && e.fits(d) &&
 		(len(d.ended) == 0 || len(d.granted) > 0 || !r.lapsed(l, c, d, e.sighting))
+}
+
+// cause returns the request that most likely caused a change, or nil. Effects come in the order of execution.
+func (r *Reader) cause(l *ledger, c *change, d *diff) (e *entry) {
+	may := func(e *entry) bool { return r.may(l, c, d, e) }
+	for e = l.first(d, may); e == nil && r.overdue(l, c, d); e = l.first(d, may) {
+	}
+	return e
+}
+
+// overdue drops the first request that certainly had an effect, if this change is certainly the effect of a later one:
+// then an earlier change was taken for another's.
+func (r *Reader) overdue(l *ledger, c *change, d *diff) bool {
+	other := l.certain.at(0)
+	if other == nil || !l.affirms(d, func(e *entry) bool {
+		return e.Call > other.Return && e.Call <= c.at && e.returned() >= l.least && e.fits(d)
+	}) {
+		return false
+	}
+	l.drop(other)
+	r.effectless(l, other.sighting)
+	return true
 }
 
 func (s *sighting) returned() time.Duration {

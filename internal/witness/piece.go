@@ -2,6 +2,7 @@ package witness
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,9 +18,10 @@ type Lock struct {
 // Piece is a part of the recorded operations. Join makes a history of consecutive pieces.
 type Piece struct {
 	Number  int
-	To      time.Duration // time at which the piece ends
-	Ops     []history.Op  // their Key is an index in Locks
-	Guesses []history.Op  // operations that only a connection attributes to a client, as for shared connections
+	To      time.Duration        // time at which the piece ends
+	Ops     []history.Op         // their Key is an index in Locks
+	Guesses []history.Op         // operations that only a connection attributes to a client, as for shared connections
+	Unheld  map[history.ID]int32 // releases in earlier pieces, with their workers: these held nothing
 	Notes   map[history.ID]string
 	Locks   []Lock
 	Workers int
@@ -47,7 +49,7 @@ func (r *Reader) End() *Piece {
 // they stay in memory.
 func (r *Reader) piece(upto int, stays map[int]bool) *Piece {
 	p := &Piece{Number: r.pieces, To: r.now, Notes: map[history.ID]string{}, Workers: len(r.workers),
-		Shared: r.Improper > 0 && !r.promised(), Sums: r.Tallies}
+		Shared: r.Improper > 0 && !r.promised(), Sums: r.Tallies, Unheld: maps.Clone(r.unheld)}
 	s := scribe{ops: slices.Clone(r.ops[:upto]), doubted: r.doubted, victims: r.victims}
 	s.undecide(false, r.promised())
 	guesses := map[int]bool{}
@@ -120,6 +122,10 @@ func Join(with *history.History, pieces []*Piece, of func(Lock) bool) *history.H
 		}
 		all = append(all, noted{op, note})
 	}
+	unheld := map[history.ID]int32{}
+	for _, p := range pieces {
+		maps.Copy(unheld, p.Unheld)
+	}
 	for _, p := range pieces {
 		unsure := map[history.ID]history.Op{}
 		for _, op := range p.Guesses {
@@ -128,6 +134,9 @@ func Join(with *history.History, pieces []*Piece, of func(Lock) bool) *history.H
 		for _, op := range p.Ops {
 			if as, is := unsure[op.ID]; is && last.Shared {
 				op = as
+			}
+			if w, is := unheld[op.ID]; is {
+				op.Hold, op.Token, op.Worker = 0, 0, w
 			}
 			add(p, op, p.Notes[op.ID])
 		}

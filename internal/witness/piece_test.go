@@ -51,3 +51,26 @@ func TestPieces(t *testing.T) {
 		t.Errorf("%d of %d causes are found in pieces", same, whole)
 	}
 }
+
+// TestAReleaseThatIsDisownedLater: a release is already in a piece when its holder is answered that the lock
+// is not its own. So the release was called by a client that held nothing.
+func TestAReleaseThatIsDisownedLater(t *testing.T) {
+	var all []*Piece
+	r, _ := told(t, Options{Holder: Holder{By: Auto}, Rolling: true, Most: 100,
+		Dropped: func(p *Piece) { all = append(all, p) }},
+		"A 1 2 SET lock:1 a NX PX 20000 = OK", "! 3 SET lock:1 a PXAT +20001", "B 6 7 DEL lock:1 = 1", "! 8 DEL lock:1",
+		"C 9 10 SET lock:1 c NX PX 20000 = OK", "! 11 SET lock:1 c PXAT +20009", "C 12 13 DEL lock:1 = 1",
+		"! 14 DEL lock:1", "C 8000 8001 SET lock:2 d NX PX 100 = OK", "! 8002 SET lock:2 d PXAT +8100",
+		"A 9000 9001 DEL lock:1 = 0")
+	if len(all) == 0 || len(all[0].Ops) < 4 {
+		t.Fatalf("%d pieces: the release is in none", len(all))
+	}
+	all = append(all, r.Rest())
+	h := Join(&history.History{}, all, func(Lock) bool { return true })
+	if got := failed(t, h); !slices.Contains(got, "exclusion: foreign-release") {
+		t.Errorf("causes %q in %q", got, heard(h, "a", "c"))
+	}
+	if got := heard(h, "a", "c"); !slices.Contains(got, "release  ok") || !slices.Contains(got, "release a failed") {
+		t.Errorf("operations %q", got)
+	}
+}

@@ -34,6 +34,7 @@ const (
 	unheard  reply = iota // there is no reply
 	affirmed              // the request had an effect
 	open                  // the request may have had an effect
+	idle                  // it is a script with a reply that usually means that it had no effect
 )
 
 // clue is an index key, by which the request that caused an effect is found: an argument that the effect names or, for
@@ -146,6 +147,8 @@ func (q *requests) answered(e *entry, fruitless bool) {
 		if e.intent == tries || e.intent == sets || e.intent == renews || e.intent == frees {
 			q.certain.put(a)
 		}
+	case e.says == didNot:
+		q.index(a, idle)
 	default:
 		q.index(a, open)
 	}
@@ -179,13 +182,33 @@ func (q *requests) retired(by time.Duration) (over []*sighting) {
 }
 
 // ranks lists the kinds of requests that may have caused a change, the likeliest first. Requests that name the token
-// come before others. Requests that affirm an effect come before those that may have had one.
+// come before others, and those that affirm an effect before those that may have had one. A command that deletes, or
+// sets an expiry, had its effect if its reply says so, while a script's reply is only taken for that.
 var ranks = []struct {
 	named   bool
+	intents []intent // of requests that do not name the token
 	replies []reply
 }{
-	{true, []reply{affirmed}}, {true, []reply{open, unheard}}, {false, []reply{affirmed}},
-	{false, []reply{open, unheard}},
+	{true, nil, []reply{affirmed}},
+	{true, nil, []reply{open, unheard}},
+	{false, []intent{frees, extends}, []reply{affirmed}},
+	{true, nil, []reply{idle}},
+	{false, []intent{runs}, []reply{affirmed}},
+	{false, nameless, []reply{open, unheard, idle}},
+}
+
+// affirms tells whether one of the requests that name a token of a change, and affirm an effect, may have caused it.
+func (q *requests) affirms(d *diff, may func(*entry) bool) bool {
+	for _, token := range d.names() {
+		if at := q.causes[clue{affirmed, reads, token}]; at != nil {
+			for e := range at.all() {
+				if may(e) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // first returns the request that most likely caused a change; nil if none can have caused it. Within the highest rank
@@ -211,10 +234,8 @@ func (q *requests) first(d *diff, may func(*entry) bool) (best *entry) {
 					look(clue{reply, reads, token})
 				}
 			}
-			for _, i := range nameless {
-				if !rank.named {
-					look(clue{reply, i, ""})
-				}
+			for _, i := range rank.intents {
+				look(clue{reply, i, ""})
 			}
 		}
 		if best != nil {

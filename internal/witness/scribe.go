@@ -35,16 +35,17 @@ type scribe struct {
 	ops     []history.Op
 	notes   map[history.ID]string
 	workers []virtual
-	free    []int32             // free worker numbers, in the order in which they became free
-	lanes   []history.ID        // number of the last operation of each lane
-	guesses []int               // indices of operations that only a connection attributes to a client
-	victims map[int]*hold       // index of an operation -> the hold of another client that it ended
-	doubted map[*hold][]int     // operations that took the lock from a hold, until its client is seen again
-	known   map[history.ID]bool // Acquires without a reply whose holders used the lock later
-	phantom []int               // indices of Acquires that made the client's own next try fail: see hidden
-	dropped int                 // number of operations that were removed from memory
-	pieces  int                 // number of pieces that have these operations
-	passed  time.Duration       // time at which the last piece ends
+	free    []int32              // free worker numbers, in the order in which they became free
+	lanes   []history.ID         // number of the last operation of each lane
+	guesses []int                // indices of operations that only a connection attributes to a client
+	victims map[int]*hold        // index of an operation -> the hold of another client that it ended
+	doubted map[*hold][]int      // operations that took the lock from a hold, until its client is seen again
+	known   map[history.ID]bool  // Acquires without a reply whose holders used the lock later
+	phantom []int                // indices of Acquires that made the client's own next try fail: see hidden
+	dropped int                  // number of operations that were removed from memory
+	unheld  map[history.ID]int32 // releases in earlier pieces, with their workers: these held nothing
+	pieces  int                  // number of pieces that have these operations
+	passed  time.Duration        // time at which the last piece ends
 	// Each Op in blind is the start of a time in which unseen commands may have changed a lock: the lock Key, or any
 	// lock if Key is -1.
 	blind []history.Op

@@ -39,6 +39,7 @@ func (r *Reader) trim(from int) {
 	if r.o.Dropped != nil {
 		r.o.Dropped(r.piece(from, stays))
 		r.pieces++
+		clear(r.unheld)
 	}
 	to := map[int]int{} // old index -> new index
 	ids, used, marks := map[history.ID]bool{}, map[int32]bool{}, map[uint64]bool{}
@@ -65,7 +66,7 @@ func (r *Reader) trim(from int) {
 		holds[h] = true
 	}
 	for _, b := range r.books {
-		for _, h := range b.holds {
+		for _, h := range b.all() {
 			holds[h], marks[history.Hash(h.token)], used[h.key] = true, true, true
 		}
 		for _, a := range b.acts {
@@ -161,7 +162,7 @@ func (r *Reader) renumber(used map[int32]bool) {
 		}
 	}
 	for _, b := range r.books {
-		for _, h := range b.holds {
+		for _, h := range b.all() {
 			renumbered(&h.key)
 		}
 		for i := range b.acts {

@@ -76,6 +76,7 @@ type Reader struct {
 	flights map[flight]*sighting
 	pages   map[subject]int32
 	grants  map[string]int // token -> number of its grants
+	sharing int            // number of requests for a lock by a connection that still held it
 	sheets  map[subject]*sheet
 	spans   map[string][]*span // indexed by the name of the holder: see who
 	// unreturned has the holders' times for each lock, if clients may share connections; otherwise it is nil.
@@ -179,7 +180,7 @@ func NewReader(o Options) *Reader {
 		scripts: map[string]*script{}, flights: map[flight]*sighting{}, pages: map[subject]int32{},
 		grants: map[string]int{}, sheets: map[subject]*sheet{}, spans: map[string][]*span{},
 		scribe: scribe{notes: map[history.ID]string{}, known: map[history.ID]bool{}, doubted: map[*hold][]int{},
-			victims: map[int]*hold{}},
+			victims: map[int]*hold{}, unheld: map[history.ID]int32{}},
 	}
 }
 

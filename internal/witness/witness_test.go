@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -173,6 +174,50 @@ var shapes = map[string]struct {
 		"! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
 		"A 30 31 DEL lock:1 = 1", "! 32 DEL lock:1"},
 		want: []string{"acquire a ok", "acquire b ok", "release b unknown"}},
+	"a DEL by a client that held nothing, before the holder's own": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 4 5 SET lock:1 b NX PX 100 = nil",
+		"B 6 7 DEL lock:1 = 1", "! 8 DEL lock:1", "A 20 21 DEL lock:1 = 0"},
+		want: []string{"acquire a ok", "acquire b failed", "release  ok", "release a failed"}},
+	"the same, and the holder's script is refused": {lines: []string{
+		"A 1 2 SET lock:1 x NX PX 100 = OK", "! 3 SET lock:1 x PXAT +101", "A 4 5 " + unlock + " x = 1",
+		"! 6 DEL lock:1",
+		"A 11 12 SET lock:1 a NX PX 100 = OK", "! 13 SET lock:1 a PXAT +111", "B 16 17 DEL lock:1 = 1",
+		"! 18 DEL lock:1",
+		"C 20 21 SET lock:1 b NX PX 100 = OK", "! 22 SET lock:1 b PXAT +120",
+		"A 30 31 " + unlock + " a = 0", "C 40 41 " + unlock + " b = 1", "! 42 DEL lock:1"},
+		want: []string{"acquire x ok", "release x ok", "acquire a ok", "release  ok", "acquire b ok",
+			"release a failed",
+			"release b ok"}},
+	"the same, both at once": {lines: []string{
+		"A 1 2 SET lock:1 x NX PX 100 = OK", "! 3 SET lock:1 x PXAT +101", "A 4 5 " + unlock + " x = 1",
+		"! 6 DEL lock:1",
+		"A 11 12 SET lock:1 a NX PX 100 = OK", "! 13 SET lock:1 a PXAT +111", "B 16 18 DEL lock:1 = 1",
+		"A 16.5 19 " + unlock + " a = 0", "! 19 DEL lock:1", "C 20 21 SET lock:1 b NX PX 100 = OK",
+		"! 22 SET lock:1 b PXAT +120", "C 40 41 " + unlock + " b = 1", "! 42 DEL lock:1"},
+		want: []string{"acquire x ok", "release x ok", "acquire a ok", "release  ok", "release a failed",
+			"acquire b ok",
+			"release b ok"}},
+	"a DEL over another connection, by the holder": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 6 7 DEL lock:1 = 1", "! 8 DEL lock:1",
+		"A 9 10 SET lock:1 b NX PX 100 = OK", "! 11 SET lock:1 b PXAT +109", "B 12 13 DEL lock:1 = 1",
+		"! 14 DEL lock:1"},
+		want: []string{"acquire a ok", "release a ok", "acquire b ok", "release b ok"}},
+	"the same, of a client that then releases what it lost": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 6 7 DEL lock:1 = 1", "! 8 DEL lock:1",
+		"A 9 10 SET lock:1 b NX PX 10 = OK", "! 11 SET lock:1 b PXAT +19", "! 30 DEL lock:1", "B 40 41 DEL lock:1 = 0",
+		"A 42 43 DEL lock:1 = 0"},
+		want: []string{"acquire a ok", "release a ok", "acquire b ok", "release b unknown"}},
+	"a DEL of a client that certainly held nothing": {o: Options{Holder: Holder{By: ByConnection}}, lines: []string{
+		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 6 7 DEL lock:1 = 1", "! 8 DEL lock:1",
+		"C 9 10 SET lock:1 b NX PX 100 = OK", "! 11 SET lock:1 b PXAT +109"},
+		want: []string{"acquire a ok", "release  ok", "acquire b ok"}},
+	"an effect that never comes": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "A 4 5 PEXPIRE lock:1 200 = 1",
+		"A 11 12 DEL lock:1 = 1", "! 13 DEL lock:1", "B 20 21 SET lock:1 b NX PX 100 = OK",
+		"! 22 SET lock:1 b PXAT +120",
+		"C 23 24 DEL lock:1 = 1", "B 30 31 SET lock:1 x NX PX 100 = OK", "! 32 SET lock:1 x PXAT +130",
+		"B 40 41 DEL lock:1 = 1", "! 42 DEL lock:1"},
+		want: []string{"acquire a ok", "release a ok", "acquire b ok", "acquire x ok", "release x ok"}},
 	"a renewal with SET that takes the lock back": {lines: []string{
 		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "B 20 21 SET lock:1 b NX PX 100 = OK",
 		"! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
@@ -240,7 +285,7 @@ var shapes = map[string]struct {
 func TestShapes(t *testing.T) {
 	for name, c := range shapes {
 		t.Run(name, func(t *testing.T) {
-			c.o.Holder.By = Auto
+			c.o.Holder.By = cmp.Or(c.o.Holder.By, Auto)
 			_, h := told(t, c.o, c.lines...)
 			if got := heard(h, "a", "b", "x", "u:1", "u:2"); !slices.Equal(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)

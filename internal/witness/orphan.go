@@ -1,0 +1,117 @@
+package witness
+
+import (
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// orphan is a hold that was released by a command without its token, from a connection that held nothing. Programs
+// share connections, so that is taken for the holder's own release, until the holder's own command is answered that the
+// lock is not its own: a holder releases once, so the first release came from another client.
+type orphan struct {
+	hold   *hold
+	op     history.ID    // the release
+	call   time.Duration // of the release
+	client string        // that called it
+	again  bool          // the hold's connection has asked for the lock again
+}
+
+// mostOrphans is the number of orphans of a lock that are kept.
+const mostOrphans = 4
+
+// stranger tells whether a request that ended a hold shows neither its token nor its connection.
+func (r *Reader) stranger(q *sighting, owner *hold) bool {
+	by := r.o.Holder
+	unnamed := by.By == ByToken || by.By == ByArg && by.Arg >= len(q.Args)
+	return !unnamed && r.o.Sites == 1 && r.Permits <= 1 && owner.who != r.who(q) && !q.hasToken(owner.token) &&
+		!owner.outsider()
+}
+
+// share looks for a sign that several holders share a connection: a client asks for a lock that it still holds. It
+// counts these signs in r.Improper and r.sharing.
+func (r *Reader) share(b *book, who, token string, at time.Duration) {
+	for _, o := range b.holds {
+		if o.who == who && o.token != token && o.has(at) {
+			r.Improper++
+			r.sharing++
+		}
+	}
+}
+
+// orphaned adds a release by a stranger. If the user has said that a command shows its client, the stranger certainly
+// held nothing.
+func (r *Reader) orphaned(b *book, a *act) {
+	if r.promised() {
+		op := a.op
+		op.Kind, op.Worker = history.Release, r.worker(op.Call)
+		r.put(a.q, op)
+		r.leave(op.Worker)
+		r.notice(Notice{Kind: Violation, Key: b.key, Client: a.q.Client, At: op.Call, Cause: ForeignRelease})
+		return
+	}
+	o := &orphan{hold: a.hold, call: a.op.Call, client: a.q.Client}
+	if b.orphans = append(b.orphans, o); len(b.orphans) > mostOrphans {
+		b.leave(r, b.orphans[0])
+	}
+	before := len(r.ops)
+	if r.do(b, *a); len(r.ops) > before {
+		o.op = r.ops[len(r.ops)-1].ID
+		return
+	}
+	b.leave(r, o)
+}
+
+// robbed returns the hold of the first orphan that matches, or nil. Its holder was just answered that the lock is not
+// its own, so the release was not its own either.
+func (r *Reader) robbed(b *book, match func(*orphan) bool) *hold {
+	i := slices.IndexFunc(b.orphans, match)
+	if i < 0 {
+		return nil
+	}
+	o := b.orphans[i]
+	b.leave(r, o)
+	w := r.worker(o.call)
+	r.leave(w)
+	r.disown(o.op, w)
+	r.Releases--
+	r.Improper--
+	r.notice(Notice{Kind: Violation, Key: b.key, Client: o.client, At: r.now, Cause: ForeignRelease})
+	return o.hold
+}
+
+// disown makes a release one of a worker that held nothing.
+func (s *scribe) disown(id history.ID, w int32) {
+	for i := len(s.ops) - 1; i >= 0; i-- {
+		if op := &s.ops[i]; op.ID == id {
+			op.Hold, op.Token, op.Worker = 0, 0, w
+			return
+		}
+	}
+	s.unheld[id] = w
+}
+
+// leave removes an orphan, so that another client can use its worker number.
+func (b *book) leave(r *Reader, o *orphan) {
+	b.orphans = slices.DeleteFunc(b.orphans, func(other *orphan) bool { return other == o })
+	r.leave(o.hold.worker)
+}
+
+// forget removes the orphans whose holders would have been told by now.
+func (b *book) forget(r *Reader) {
+	for _, o := range slices.Clone(b.orphans) {
+		if min(o.hold.end, o.call+keepBound) < r.now-roundBound {
+			b.leave(r, o)
+		}
+	}
+}
+
+// all lists the holds, with those of orphans.
+func (b *book) all() []*hold {
+	list := slices.Clone(b.holds)
+	for _, o := range b.orphans {
+		list = append(list, o.hold)
+	}
+	return list
+}
