@@ -32,10 +32,14 @@ var libRueidislock = locks.Spec{
 		{Cause: history.Storm, Scenario: "cost", Sometimes: true},
 		// The same cause as in renewal-cut, for a leader that is cut off.
 		{Cause: history.RenewalFailure, Scenario: "leader", Sometimes: true},
+		stays,
 	},
 	Claims: history.Claims{Excludes: true, Expires: true, Renews: true}, Outlives: true,
 	Open: func(e locks.Env) (locks.Lock, error) { return newRueidis(e, rueidislock.LockerOption{}) },
 }
+
+// stays shows without sentinels or a cluster: the client stays with a primary that was made a replica.
+var stays = locks.Expectation{Cause: history.Unanswered, Scenario: "failover", Sometimes: true}
 
 // libRueidislockNoLoop is the setup recommended in the library's README, but with the default of three keys instead
 // of one.
@@ -51,6 +55,7 @@ var libRueidislockNoLoop = locks.Spec{
 	Expect: []locks.Expectation{
 		// the same cause again, for a leader that is cut off
 		libRueidislock.Expect[0], {Cause: history.RenewalFailure, Scenario: "leader"},
+		stays,
 	},
 	Claims: libRueidislock.Claims, Outlives: true,
 	Open: func(e locks.Env) (locks.Lock, error) {
