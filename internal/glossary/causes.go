@@ -20,8 +20,8 @@ var AllCauses = []Cause{
 		"Decide in one command or script of the server who is granted the lock, as SET key token NX PX does. " +
 			"See locks/catalogue/lease.go."},
 	{history.ForeignRelease, "A worker released a lock that was not its own (any more).",
-		"Give every grant a token of its own, and compare the token and delete in one script. " +
-			"See locks/catalogue/lease.go."},
+		"Release only what was granted, give every grant a token of its own, and compare the token and delete in " +
+			"one script. See locks/catalogue/lease.go."},
 	{history.ServiceLoss,
 		"The servers forgot a grant because of a fault, for example in a failover. " +
 			"No client of this lock could have known.",
