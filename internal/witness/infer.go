@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"hammerlock/history"
@@ -75,26 +74,23 @@ func (r *Reader) inferHeld(l *ledger, s *sighting, a act) {
 
 // inferScript handles a script by its text.
 func (r *Reader) inferScript(l *ledger, s *sighting, a act) {
-	text, h := r.script(s.script).text, (*hold)(nil)
+	k, h := r.script(s.script), (*hold)(nil)
 	for _, arg := range s.args {
 		if h = l.book.of(arg); h != nil {
 			break
 		}
 	}
-	has := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
-	}
 	a.hold = h
 	switch {
-	case text == "" && h != nil:
+	case k.text == "" && h != nil:
 		a.kind, a.token, a.op.Outcome, a.op.Reason, a.says = history.Release, h.token, history.Unknown, history.None,
 			did
 		r.Ambiguous++
-	case has("del", "unlink", "zrem", "srem") && h != nil:
+	case k.says("del", "unlink", "zrem", "srem") && h != nil:
 		a.kind, a.token = history.Release, h.token
-	case has("hincrby", "hset", "zadd", "sadd", "setnx", "'set'", `"set"`) && h == nil && len(s.args) > 0:
+	case k.says("hincrby", "hset", "zadd", "sadd", "setnx", "'set'", `"set"`) && h == nil && len(s.args) > 0:
 		a.kind, a.op.TTL, a.token = history.Acquire, shortest(s.args), longest(s.args)
-		if has("pttl") { // the script returns the remaining time if the lock is held, and nil if it grants the lock
+		if k.says("pttl") { // the script returns the remaining time if the lock is held, and nil if it grants the lock
 			a.says, a.op.Outcome = didNot, history.Failed
 			if s.Reply.Kind == wire.Nil {
 				a.says, a.op.Outcome = did, history.OK
@@ -103,7 +99,7 @@ func (r *Reader) inferScript(l *ledger, s *sighting, a act) {
 		if a.op.Reason = history.None; a.op.TTL == 0 {
 			a.op.TTL = time.Millisecond // the length of the lease is unknown
 		}
-	case has("expire") && h != nil:
+	case k.says("expire") && h != nil:
 		a.kind, a.token, a.op.TTL = history.Extend, h.token, max(shortest(s.args), time.Millisecond)
 	default:
 		r.Strange++

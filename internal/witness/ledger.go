@@ -147,8 +147,10 @@ func (l *ledger) execute(c *change) (d diff) {
 			d.ended = append(d.ended, token)
 		}
 	}
+	// an expiry may be set within the same millisecond again
+	expires := func(args []string) bool { return understand(args).intent == extends }
 	d.moved = len(d.granted)+len(d.ended)+len(d.deeper)+len(d.shallower) == 0 && d.after.held() &&
-		(d.before.until != d.after.until || len(d.written) > 0)
+		(d.before.until != d.after.until || len(d.written) > 0 || slices.ContainsFunc(c.commands, expires))
 	return d
 }
 
@@ -238,28 +240,6 @@ func (r *Reader) may(l *ledger, c *change, d *diff, e *entry) bool {
 	}
 	return e.Call <= c.at && (other == nil || e.Call <= other.Return) && e.returned() >= l.least && e.fits(d) &&
 		(len(d.ended) == 0 || len(d.granted) > 0 || !r.lapsed(l, c, d, e.sighting))
-}
-
-// cause returns the request that most likely caused a change, or nil. Effects come in the order of execution.
-func (r *Reader) cause(l *ledger, c *change, d *diff) (e *entry) {
-	may := func(e *entry) bool { return r.may(l, c, d, e) }
-	for e = l.first(d, may); e == nil && r.overdue(l, c, d); e = l.first(d, may) {
-	}
-	return e
-}
-
-// overdue drops the first request that certainly had an effect, if this change is certainly the effect of a later one:
-// then an earlier change was taken for another's.
-func (r *Reader) overdue(l *ledger, c *change, d *diff) bool {
-	other := l.certain.at(0)
-	if other == nil || !l.affirms(d, func(e *entry) bool {
-		return e.Call > other.Return && e.Call <= c.at && e.returned() >= l.least && e.fits(d)
-	}) {
-		return false
-	}
-	l.drop(other)
-	r.effectless(l, other.sighting)
-	return true
 }
 
 func (s *sighting) returned() time.Duration {

@@ -218,6 +218,16 @@ var shapes = map[string]struct {
 		"C 23 24 DEL lock:1 = 1", "B 30 31 SET lock:1 x NX PX 100 = OK", "! 32 SET lock:1 x PXAT +130",
 		"B 40 41 DEL lock:1 = 1", "! 42 DEL lock:1"},
 		want: []string{"acquire a ok", "release a ok", "acquire b ok", "acquire x ok", "release x ok"}},
+	"a script that releases, and an expiry by another client before it": {lines: []string{
+		"A 1 2 SET lock:1 x NX PX 100 = OK", "! 3 SET lock:1 x PXAT +101", "A 4 5 " + unlock + " x = 1", "! 6 DEL lock:1",
+		"A 11 12 SET lock:1 a NX PX 100 = OK", "! 13 SET lock:1 a PXAT +111", "B 16 18 PEXPIRE lock:1 100 = 1",
+		"A 16.5 19 " + unlock + " a = 1", "! 19 PEXPIREAT lock:1 +117", "! 19.5 DEL lock:1"},
+		want: []string{"acquire x ok", "release x ok", "acquire a ok", "extend a ok", "release a ok"}},
+	"an expiry that is set twice in a millisecond": {lines: []string{
+		"A 1 2 SET lock:1 x NX PX 100 = OK", "! 3 SET lock:1 x PXAT +101", "A 4 5 " + unlock + " x = 1", "! 6 DEL lock:1",
+		"A 11 12 SET lock:1 a NX PX 100 = OK", "! 13 SET lock:1 a PXAT +111", "B 14 14.2 PEXPIRE lock:1 97 = 1",
+		"A 14.1 14.4 " + unlock + " a = 1", "! 14.4 PEXPIREAT lock:1 +111", "! 14.5 DEL lock:1"},
+		want: []string{"acquire x ok", "release x ok", "acquire a ok", "extend a ok", "release a ok"}},
 	"a renewal with SET that takes the lock back": {lines: []string{
 		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "B 20 21 SET lock:1 b NX PX 100 = OK",
 		"! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
