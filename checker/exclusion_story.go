@@ -210,7 +210,10 @@ func promise(r *ruler, h *hold) string {
 // consequence says why two holds are a violation, and who is to blame. If known is true, remedy takes the place of the
 // cause's usual remedy; it is empty if the history does not show what is wrong.
 func consequence(c *Case, r *ruler, f finding) (story []string, remedy string, known bool) {
-	if f.cause != history.DoubleGrant {
+	if i := &c.holds[f.pair.first]; f.cause == history.Overrun && i.releaseCall < i.stored {
+		return []string{fmt.Sprintf("%s released the lock at %s, and stored after that", who(i.Worker),
+			clock(i.releaseCall))}, "Store before the release.", true
+	} else if f.cause != history.DoubleGrant {
 		return whyOf(c, r, f), "", false
 	}
 	story, remedy = doubled(c, r, f, &c.holds[f.pair.first], &c.holds[f.pair.second])

@@ -136,7 +136,7 @@ func (u *updates) load(store int32) int32 {
 		return -1
 	}
 	at := h.Uses[0]
-	for id := op.ID - 1; h.Uses[1] != store && id > op.Hold; id-- {
+	for id := op.ID - 1; h.Uses[1] != store && id > op.Hold && id.Number() > 0; id-- { // within its lane
 		if at = u.at(id); at >= 0 && u.Ops[at].Kind == history.Load && u.Ops[at].Hold == op.Hold {
 			break
 		}

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +73,44 @@ func TestAReleaseOfAWorkerThatHeldNothing(t *testing.T) {
 		slices.Sort(tt.want)
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// TestStoresInALaneOfTheirOwn: the stores of a hold may be in another lane than its acquire. One of them came after
+// the release, when another worker was in.
+func TestStoresInALaneOfTheirOwn(t *testing.T) {
+	s := newScript()
+	a := s.acquire(1, 0, 1, 300)
+	lane := func(n uint64, op *history.Op) history.ID {
+		op.ID = history.ID(900<<40 | n)
+		return op.ID
+	}
+	s.on(a, history.Load, 2, 3)
+	one := lane(1, s.on(a, history.Store, 4, 5))
+	s.last().Value = 1
+	s.release(a, 6, 7)
+	b := s.acquire(2, 8, 9, 300)
+	s.on(b, history.Load, 10, 11).Seen = one
+	s.last().Value = 1
+	for n, from := range []history.ID{one, history.ID(900<<40 | 2)} {
+		lane(uint64(2+n), s.on(a, history.Store, time.Duration(12+2*n), time.Duration(13+2*n)))
+		s.last().Seen, s.last().Value = from, int64(2+n)
+	}
+	s.on(b, history.Store, 16, 17).Seen = one
+	s.last().Value = 2
+	s.release(b, 18, 19)
+	verdicts, err := Judge(s.prepare(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range verdicts {
+		switch {
+		case v.Checker == Exclusion.Name && (v.Status != Fail || v.Cause != history.Overrun ||
+			!slices.ContainsFunc(v.Story, func(s string) bool { return strings.Contains(s, "stored after that") })):
+			t.Errorf("got %s %q: %q", v.Status, v.Cause, v.Story)
+		case v.Checker == lostUpdates.Name && v.Status != Fail:
+			t.Errorf("got %s %q", v.Status, v.Summary)
 		}
 	}
 }
