@@ -2,6 +2,7 @@ package witness
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -86,7 +87,11 @@ func (r *Reader) settleData(certain bool) {
 	for _, s := range r.sheets {
 		key, ok := r.pageOf(s)
 		if !ok || taken[key] || !s.match() {
-			r.DataLoose += int64(len(s.uses))
+			for i := range s.uses {
+				if s.uses[i].kind == history.Store || r.holding(&s.uses[i]) != nil {
+					r.DataLoose++
+				}
+			}
 			continue
 		}
 		taken[key] = true
@@ -125,44 +130,65 @@ func (s *stays) at(t time.Duration) int {
 // pageOf returns the number of the lock that covers all uses of a data key. It returns false if there is no such lock,
 // if there are several, or if two workers held it during a use.
 func (r *Reader) pageOf(s *sheet) (key int32, ok bool) {
-	s.uses = slices.DeleteFunc(s.uses, func(u use) bool { // a read without the lock is not part of a visit
-		return u.kind == history.Load && r.holding(&u) == nil
-	})
 	for i := range s.uses {
 		u := &s.uses[i]
-		h := r.holding(u)
+		if u.kind == history.Load && r.holding(u) == nil {
+			continue // a read without the lock is not part of a visit
+		}
+		h := r.user(u)
+		if h == nil && r.unreturned == nil {
+			continue // its client never had the lock
+		}
 		if h == nil || ok && h.key != key || r.unreturned != nil && r.unreturned[h.key].at(u.Call) > 1 {
 			return 0, false
 		}
 		key, ok = h.key, true
 	}
-	return key, ok && len(s.uses) > 0
+	return key, ok
 }
 
-// holding returns the hold during which a data key was used; nil if its client held no lock then. It is the last grant
-// that the client received before the use.
-func (r *Reader) holding(u *use) *hold {
-	who := r.who(&sighting{Request: u.Request})
-	list := r.spans[who]
+// last returns the last grant that the client of a use received before it; nil if there was none.
+func (r *Reader) last(u *use) *span {
+	list := r.spans[r.client(u)]
 	n, _ := slices.BinarySearchFunc(list, u.Call+1, func(p *span, t time.Duration) int {
 		return cmp.Compare(p.from, t)
 	})
-	if n == 0 || list[n-1].to < u.Call {
+	if n == 0 {
 		return nil
 	}
-	return list[n-1].hold
+	return list[n-1]
 }
 
-// match assigns a request to each effect. It takes the request that was answered first, among those that wrote the same
-// value and were called before the effect. It returns false if an effect has no request, or if a write has no effect.
+func (r *Reader) client(u *use) string { return r.who(&sighting{Request: u.Request}) }
+
+// holding returns the hold during which a data key was used; nil if its client held no lock then.
+func (r *Reader) holding(u *use) *hold {
+	if p := r.last(u); p != nil && p.to >= u.Call {
+		return p.hold
+	}
+	return nil
+}
+
+// user returns the hold of a use. A write without the lock is one of the client's last hold, unless clients share
+// connections.
+func (r *Reader) user(u *use) *hold {
+	if p := r.last(u); p != nil && (p.to >= u.Call || r.unreturned == nil) {
+		return p.hold
+	}
+	return nil
+}
+
+// match sorts the uses by their replies, and assigns a request to each effect. It takes the request that was answered
+// first, among those that wrote the same value and were called before the effect. It returns false if an effect has no
+// request, or if a write has no effect.
 func (s *sheet) match() bool {
-	var writes []*use
+	slices.SortFunc(s.uses, func(a, b use) int { return cmp.Compare(a.Return, b.Return) })
+	var writes []*use // they point into the uses, which keep their order from here on
 	for i := range s.uses {
 		if s.uses[i].kind == history.Store {
 			writes = append(writes, &s.uses[i])
 		}
 	}
-	slices.SortFunc(writes, func(a, b *use) int { return int(a.Return - b.Return) })
 	for i := range s.effects {
 		e := &s.effects[i]
 		n := slices.IndexFunc(writes, func(u *use) bool {
@@ -177,70 +203,40 @@ func (s *sheet) match() bool {
 	return len(writes) == 0
 }
 
-// saw returns the index of the only store that a read can have seen; -1 = the initial value. It returns false if no
-// store, or more than one, is possible.
+// saw returns the index of the last store that a read can have seen; -1 = the initial value. It returns false if none
+// is possible. If several are, the last one is the best for the lock: what its reader writes then has lost no store.
 func (s *sheet) saw(u *use) (at int, ok bool) {
-	at = -2
-	for i := -1; i < len(s.effects); i++ {
-		if i >= 0 && (s.effects[i].value != u.value || s.effects[i].use.Call > u.Return) {
-			continue
-		}
+	for i := len(s.effects) - 1; i >= 0; i-- {
 		if i+1 < len(s.effects) && s.effects[i+1].at < u.Call {
-			continue // a later store had already replaced it
+			return 0, false // a later store had already replaced it, and all before it
 		}
-		if i < 0 && slices.ContainsFunc(s.effects,
-			func(e store) bool { return e.value == u.value && e.use.Call <= u.Return }) {
-			continue // a store of the same value is possible
+		if s.effects[i].value == u.value && s.effects[i].use.Call <= u.Return {
+			return i, true
 		}
-		if at != -2 {
-			return 0, false
-		}
-		at = i
 	}
-	return at, at != -2
+	return -1, len(s.effects) == 0 || s.effects[0].at >= u.Call
 }
 
 // visits adds the loads and stores of one data key.
 func (r *Reader) visits(s *sheet, key int32) {
-	read := map[*hold]int{} // hold -> 1 + index of its own last store
-	slices.SortFunc(s.uses, func(a, b use) int { return int(a.Return - b.Return) })
-	saw, loads := make([]int, len(s.uses)), map[*hold][]int{} // saw is indexed by use; loads: hold -> indices of uses
+	saw, loads := make([]int, len(s.uses)), map[string][]int{}
 	for i := range s.uses {
 		u, ok := &s.uses[i], false
 		if u.kind != history.Load {
 			continue
 		}
-		if saw[i], ok = s.saw(u); !ok {
+		if saw[i], ok = s.saw(u); !ok && r.holding(u) != nil {
 			r.DataUnsure++
 			return
+		} else if ok {
+			loads[r.client(u)] = append(loads[r.client(u)], i)
 		}
-		loads[r.holding(u)] = append(loads[r.holding(u)], i)
 	}
-	// stores are added first, in the server's order, so that loads can refer to them
-	for i := range s.effects {
-		e := &s.effects[i]
-		h, from := r.holding(e.use), i-1
-		for _, n := range loads[h] {
-			if e.use.adds || s.uses[n].Return > e.use.Call {
-				break
-			}
-			from = saw[n]
-		}
-		if read[h] > 0 && !e.use.adds {
-			from = max(from, read[h]-1) // the hold's own last store
-		}
-		op := r.visit(e.use, h, key)
-		if from >= 0 {
-			op.Seen, op.Value = r.ops[s.effects[from].op].ID, s.effects[from].n
-		}
-		op.Value++
-		if e.op, e.n = r.add(r, op), op.Value; e.op < 0 {
-			return
-		}
-		read[h] = i + 1
+	if !r.stores(s, key, saw, loads) {
+		return
 	}
 	for i := range s.uses {
-		if u := &s.uses[i]; u.kind == history.Load {
+		if u := &s.uses[i]; u.kind == history.Load && r.holding(u) != nil {
 			op := r.visit(u, r.holding(u), key)
 			if saw[i] >= 0 {
 				op.Seen, op.Value = r.ops[s.effects[saw[i]].op].ID, s.effects[saw[i]].n
@@ -253,6 +249,59 @@ func (r *Reader) visits(s *sheet, key int32) {
 		r.add(r, history.Op{Kind: history.Final, Worker: -1, Key: key, Value: last.n, Seen: r.ops[last.op].ID,
 			Call: r.now, Return: r.now, Outcome: history.OK})
 	}
+}
+
+// stores adds the stores of one data key, in the server's order, so that loads can refer to them. It returns false if
+// there was no room. saw has what each use has seen, and loads has each client's uses that are loads.
+func (r *Reader) stores(s *sheet, key int32, saw []int, loads map[string][]int) bool {
+	wrote := map[string]int{} // client -> 1 + index of its last store
+	for i := range s.effects {
+		e := &s.effects[i]
+		who, from := r.client(e.use), i-1
+		own := wrote[who] - 1
+		if own >= 0 && !e.use.adds && r.user(s.effects[own].use) == r.user(e.use) {
+			from = max(own, from)
+		}
+		for _, n := range slices.Backward(loads[who]) {
+			u := &s.uses[n]
+			if e.use.adds || own >= 0 && u.Call < s.effects[own].use.Call {
+				break
+			}
+			if u.Return <= e.use.Call && saw[n] < i {
+				if h := r.holding(u); h == r.holding(e.use) || h == r.user(e.use) || s.stale(i, saw[n]) {
+					from = max(saw[n], own)
+				}
+				break
+			}
+		}
+		h := r.user(e.use)
+		if h == nil {
+			h = &hold{worker: r.worker(e.use.Call)}
+			r.leave(h.worker)
+		}
+		op := r.visit(e.use, h, key)
+		if from >= 0 {
+			op.Seen, op.Value = r.ops[s.effects[from].op].ID, s.effects[from].n
+		}
+		op.Value++
+		if e.op, e.n = r.add(r, op), op.Value; e.op < 0 {
+			return false
+		}
+		wrote[who] = i + 1
+	}
+	return true
+}
+
+// stale tells whether a store certainly replaced what its client had not seen. The client had seen the store `from`
+// before it had the lock, and it counts: its number is beyond the one that it saw, but not beyond the latest.
+func (s *sheet) stale(i, from int) bool {
+	if from < 0 || i == 0 {
+		return false
+	}
+	seen, err := strconv.ParseInt(s.effects[from].value, 10, 64)
+	wrote, err2 := strconv.ParseInt(s.effects[i].value, 10, 64)
+	latest, err3 := strconv.ParseInt(s.effects[i-1].value, 10, 64)
+	return errors.Join(err, err2, err3) == nil && (seen < wrote && wrote <= latest || seen > wrote && wrote >= latest)
 }
 
 func (r *Reader) visit(u *use, h *hold, key int32) history.Op {
