@@ -262,16 +262,16 @@ func (r *Reader) stores(s *sheet, key int32, saw []int, loads map[string][]int) 
 		if own >= 0 && !e.use.adds && r.user(s.effects[own].use) == r.user(e.use) {
 			from = max(own, from)
 		}
-		for _, n := range slices.Backward(loads[who]) {
+		before, _ := slices.BinarySearchFunc(loads[who], e.use.Call+1, func(n int, t time.Duration) int {
+			return cmp.Compare(s.uses[n].Return, t)
+		})
+		if before > 0 && !e.use.adds { // the client's last load before its store
+			n := loads[who][before-1]
 			u := &s.uses[n]
-			if e.use.adds || own >= 0 && u.Call < s.effects[own].use.Call {
-				break
-			}
-			if u.Return <= e.use.Call && saw[n] < i {
-				if h := r.holding(u); h == r.holding(e.use) || h == r.user(e.use) || s.stale(i, saw[n]) {
-					from = max(saw[n], own)
-				}
-				break
+			h, since := r.holding(u), own < 0 || u.Call >= s.effects[own].use.Call
+			based := h == r.holding(e.use) || h == r.user(e.use) || s.stale(i, saw[n])
+			if since && based && saw[n] < i {
+				from = max(saw[n], own)
 			}
 		}
 		h := r.user(e.use)

@@ -305,7 +305,7 @@ func (r *Reader) idleScript(l *ledger, s *sighting, op history.Op) {
 	token := s.args[k.token]
 	h := l.book.of(token)
 	if h == nil && s.says == didNot && !k.grants && (k.frees || k.extends) {
-		h = r.robbed(l.book, func(o *orphan) bool { return o.hold.token == token })
+		h = r.robbed(l.book, func(o *orphan) bool { return o.hold.token == token && o.answered(s.Return) })
 	}
 	a := act{server: l.server, q: s, token: token, hold: h, says: didNot, op: op}
 	switch {

@@ -45,7 +45,8 @@ func (r *Reader) infer(l *ledger, s *sighting) {
 func (r *Reader) inferHeld(l *ledger, s *sighting, a act) {
 	if s.says == didNot && s.intent != leaves {
 		a.hold = r.robbed(l.book, func(o *orphan) bool {
-			return o.hold.who == r.who(s) && !o.again && r.sharing == 0 && len(l.book.holds) == 0
+			return o.hold.who == r.who(s) && !o.again && r.sharing == 0 && len(l.book.holds) == 0 &&
+				o.answered(s.Call)
 		})
 	}
 	h, guess := a.hold, false

@@ -11,12 +11,15 @@ import (
 // share connections, so that is taken for the holder's own release, until the holder's own command is answered that the
 // lock is not its own: a holder releases once, so the first release came from another client.
 type orphan struct {
-	hold   *hold
-	op     history.ID    // the release
-	call   time.Duration // of the release
-	client string        // that called it
-	again  bool          // the hold's connection has asked for the lock again
+	hold  *hold
+	q     *sighting  // the release
+	op    history.ID // the same
+	again bool       // the hold's connection has asked for the lock again
 }
+
+// answered tells whether the release was answered before a time. If its caller did not know that it succeeded, the
+// holder may have called it, and calls it again.
+func (o *orphan) answered(by time.Duration) bool { return o.q.answered && !o.q.Lost && o.q.Return < by }
 
 // mostOrphans is the number of orphans of a lock that are kept.
 const mostOrphans = 4
@@ -51,7 +54,7 @@ func (r *Reader) orphaned(b *book, a *act) {
 		r.notice(Notice{Kind: Violation, Key: b.key, Client: a.q.Client, At: op.Call, Cause: ForeignRelease})
 		return
 	}
-	o := &orphan{hold: a.hold, call: a.op.Call, client: a.q.Client}
+	o := &orphan{hold: a.hold, q: a.q}
 	if b.orphans = append(b.orphans, o); len(b.orphans) > mostOrphans {
 		b.leave(r, b.orphans[0])
 	}
@@ -72,12 +75,12 @@ func (r *Reader) robbed(b *book, match func(*orphan) bool) *hold {
 	}
 	o := b.orphans[i]
 	b.leave(r, o)
-	w := r.worker(o.call)
+	w := r.worker(o.q.Call)
 	r.leave(w)
 	r.disown(o.op, w)
 	r.Releases--
 	r.Improper--
-	r.notice(Notice{Kind: Violation, Key: b.key, Client: o.client, At: r.now, Cause: ForeignRelease})
+	r.notice(Notice{Kind: Violation, Key: b.key, Client: o.q.Client, At: r.now, Cause: ForeignRelease})
 	return o.hold
 }
 
@@ -101,7 +104,7 @@ func (b *book) leave(r *Reader, o *orphan) {
 // forget removes the orphans whose holders would have been told by now.
 func (b *book) forget(r *Reader) {
 	for _, o := range slices.Clone(b.orphans) {
-		if min(o.hold.end, o.call+keepBound) < r.now-roundBound {
+		if min(o.hold.end, o.q.Call+keepBound) < r.now-roundBound {
 			b.leave(r, o)
 		}
 	}

@@ -198,6 +198,14 @@ var shapes = map[string]struct {
 		want: []string{"acquire x ok", "release x ok", "acquire a ok", "release  ok", "release a failed",
 			"acquire b ok",
 			"release b ok"}},
+	"a DEL over another connection without an answer, and again": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 6 7 DEL lock:1 = lost", "! 8 DEL lock:1",
+		"A 20 21 DEL lock:1 = 0"},
+		want: []string{"acquire a ok", "release a unknown"}},
+	"the same, with a late answer": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 6 30 DEL lock:1 = 1", "! 8 DEL lock:1",
+		"A 20 21 DEL lock:1 = 0"},
+		want: []string{"acquire a ok", "release a ok"}},
 	"a DEL over another connection, by the holder": {lines: []string{
 		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 6 7 DEL lock:1 = 1", "! 8 DEL lock:1",
 		"A 9 10 SET lock:1 b NX PX 100 = OK", "! 11 SET lock:1 b PXAT +109", "B 12 13 DEL lock:1 = 1",
