@@ -78,8 +78,9 @@ func (r *Reader) robbed(b *book, match func(*orphan) bool) *hold {
 	w := r.worker(o.q.Call)
 	r.leave(w)
 	r.disown(o.op, w)
-	r.Releases--
-	r.Improper--
+	if r.Releases--; o.q.intent == frees {
+		r.Improper-- // holder has counted it
+	}
 	r.notice(Notice{Kind: Violation, Key: b.key, Client: o.q.Client, At: r.now, Cause: ForeignRelease})
 	return o.hold
 }
