@@ -260,9 +260,14 @@ func whyOf(c *Case, r *ruler, f finding) []string {
 			"is greater than that of %s, %d: the counter cannot refuse its late store",
 			who(i.Worker), c.acquire(i).Fence, who(j.Worker), c.acquire(j).Fence)}
 	case history.Overrun:
-		return []string{fmt.Sprintf("the lock was honest: %s was told to believe in it until %s and went on after "+
+		story := []string{fmt.Sprintf("the lock was honest: %s was told to believe in it until %s and went on after "+
 			"that; only fencing helps",
 			who(i.Worker), clock(min(i.Until, i.Lost)))}
+		if c.Claims.Renews && i.Lost >= i.stored && f.why == nil {
+			story = append(story, "the lock renews its leases, and told nothing when this one ended: does its renewal go "+
+				"on after an error, and tell its holder when it ends?")
+		}
+		return story
 	}
 	return nil
 }
