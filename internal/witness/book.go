@@ -1,7 +1,6 @@
 package witness
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -16,6 +15,9 @@ type book struct {
 	orphans []*orphan          // holds that a client released which held nothing
 	acts    []act              // for a lock on several sites: recent commands to these sites
 	waiters map[string]*waiter // indexed by "t" + token and by "c" + client
+	latest  map[string]*waiter // by client: the waiter of its last try
+	given   []string           // tokens that were given up, the last ones: see waiting
+	again   bool               // a token that was refused has been tried again
 	seen    bool               // a grant was seen; before the first grant, the holder is unknown
 	used    time.Duration      // time of the last request or effect on the key
 	freed   time.Duration      // end of the last hold; 0 = a grant followed it
@@ -44,17 +46,6 @@ type hold struct {
 	since   time.Duration // time of the grant
 	closed  bool          // a notice of its end was sent
 	endless bool          // a notice that it never expires was sent
-}
-
-// waiter is a client that tries to get the lock.
-type waiter struct {
-	worker int32
-	last   time.Duration
-
-	client       string
-	waits        bool          // it was refused
-	since, tried time.Duration // times of the first and the last try
-	pause        time.Duration // longest time between two tries
 }
 
 func (r *Reader) book(s subject) *book {
@@ -178,12 +169,12 @@ func (r *Reader) grant(b *book, a act) {
 		op.Worker, h.client = w.worker, q.Client
 		for _, name := range []string{"t" + token, "c" + h.who} {
 			if o := b.waiters[name]; o != nil && o != w {
-				r.leaves(b, o)
+				b.forsake(r, o)
 			}
-			delete(b.waiters, name)
 		}
+		b.served(w)
 	} else {
-		op.Worker = r.worker(op.Call)
+		op.Worker = r.worker(op.Call, "")
 	}
 	h.worker = op.Worker
 	h.op = r.put(q, op)
@@ -225,29 +216,6 @@ const (
 	Rate  = 0.001
 	Round = 2 * time.Millisecond
 )
-
-// waiting returns the waiter for the client of a request, and makes one if there is none.
-func (b *book) waiting(r *Reader, q *sighting, token string, call time.Duration) *waiter {
-	name := "c" + r.who(q)
-	if token != "" && r.grants[token] <= 1 { // the token belongs to this try, not to an earlier hold
-		name = "t" + token
-	}
-	if b.waiters == nil {
-		b.waiters = map[string]*waiter{}
-	}
-	w := b.waiters[name]
-	if w == nil {
-		w = &waiter{worker: r.worker(call), client: q.Client}
-		b.waiters[name] = w
-	}
-	for _, o := range b.orphans {
-		o.again = o.again || o.hold.who == r.who(q)
-	}
-	if w.last = max(r.now, call); !w.waits {
-		w.since = call
-	}
-	return w
-}
 
 func (r *Reader) extend(q *sighting, h *hold, op history.Op, guess bool) {
 	op.Kind, op.Hold, op.Worker, op.Token, op.Until = history.Extend, h.id, h.worker, h.mark, promised(op)
@@ -305,32 +273,6 @@ func (b *book) drop(r *Reader, h *hold) {
 	}
 }
 
-// refuse adds a refused try.
-func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
-	if q == nil {
-		return
-	}
-	r.Refused++
-	if h := b.of(token); h != nil && h.lost && !h.words && q.Call > h.call && h.has(q.Call) && h.op >= 0 &&
-		r.grants[token] == 1 {
-		r.phantom = append(r.phantom, h.op) // the client's own grant, whose reply was lost, caused this refusal
-		r.ops[h.op].Return = max(r.ops[h.op].Call, op.Return)
-		return
-	}
-	w := b.waiting(r, q, token, op.Call)
-	r.refused(b, w, &op)
-	if !b.seen {
-		return // the holder is unknown
-	}
-	r.share(b, r.who(q), token, q.Call)
-	op.Kind, op.Outcome, op.Token = history.Acquire, history.Failed, history.Hash(token)
-	if op.Reason == history.None {
-		op.Reason = history.Busy
-	}
-	op.Worker = w.worker
-	r.put(q, op)
-}
-
 // Crashed records that all programs, with their holders and waiters, were killed at a given time. Replies that come
 // later reach no client.
 func (r *Reader) Crashed(at time.Duration) {
@@ -347,6 +289,7 @@ func (r *Reader) Crashed(at time.Duration) {
 			r.dies(w.worker, at)
 		}
 		clear(b.waiters)
+		clear(b.latest)
 	}
 }
 
@@ -372,14 +315,11 @@ func (r *Reader) sweep() {
 				b.drop(r, h)
 			}
 		}
-		maps.DeleteFunc(b.waiters, func(_ string, w *waiter) bool {
-			over := w.last < r.now-waiterBound
-			if over {
-				r.leaves(b, w)
-				r.leave(w.worker)
+		for _, w := range b.waiters {
+			if w.last < r.now-waiterBound {
+				b.forsake(r, w)
 			}
-			return over
-		})
+		}
 		b.forget(r)
 		if len(b.holds)+len(b.orphans)+len(b.waiters)+len(b.acts) == 0 &&
 			(r.o.Rolling || r.o.Most == 0) && r.now-b.used > roundBound {

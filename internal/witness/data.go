@@ -276,7 +276,7 @@ func (r *Reader) stores(s *sheet, key int32, saw []int, loads map[string][]int) 
 		}
 		h := r.user(e.use)
 		if h == nil {
-			h = &hold{worker: r.worker(e.use.Call)}
+			h = &hold{worker: r.worker(e.use.Call, who)}
 			r.leave(h.worker)
 		}
 		op := r.visit(e.use, h, key)

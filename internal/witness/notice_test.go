@@ -52,6 +52,21 @@ var noticed = map[string]struct {
 		"T 0 0 lost", "A 1 2 0 SET lock:1 a NX PX 100 = OK", "B 4 5 0 SET lock:1 b NX PX 100 = nil",
 		"A 6 7 0 DEL lock:1 = 1", "B 8 9 0 SET lock:1 b NX PX 100 = OK"},
 		want: []string{"granted A 1ms", "refused B", "waits B", "released A 4ms", "granted B 5ms free 2ms"}},
+	"a token for each try": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 4 5 SET lock:1 b NX PX 100 = nil",
+		"B 8 9 SET lock:1 c NX PX 100 = nil", "B 14 15 SET lock:1 d NX PX 100 = nil"},
+		want: []string{
+			"granted A 1ms", "refused B", "waits B", "refused B", "waits B", "gave up B 1ms", "refused B", "waits B",
+			"gave up B 1ms",
+		}},
+	"two threads on one connection": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 4 5 SET lock:1 b NX PX 100 = nil",
+		"B 8 9 SET lock:1 c NX PX 100 = nil", "B 14 15 SET lock:1 b NX PX 100 = nil",
+		"B 18 19 SET lock:1 c NX PX 100 = nil", "B 24 25 SET lock:1 b NX PX 100 = nil"},
+		want: []string{
+			"granted A 1ms", "refused B", "waits B", "gave up B 1ms", "refused B", "waits B", "refused B", "waits B",
+			"refused B", "refused B",
+		}},
 	"killed": {lines: []string{
 		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 4 5 SET lock:1 b NX PX 100 = nil",
 		"B 8 9 SET lock:1 b NX PX 100 = nil", "B 50 51 SET lock:2 b NX PX 100 = OK",
@@ -180,5 +195,21 @@ func TestRolling(t *testing.T) {
 	}
 	if caught < 10 {
 		t.Errorf("%d runs with foreign releases are caught", caught)
+	}
+}
+
+// TestAClientKeepsItsNumber: a client that makes a token for each hold has one worker number, so that stories and
+// fairness are about clients.
+func TestAClientKeepsItsNumber(t *testing.T) {
+	var lines []string
+	for n := range 40 {
+		who, at := string(rune('A'+n%2)), 1+20*n
+		lines = append(lines, fmt.Sprintf("%s %d %d SET lock:1 t%d NX PX 100 = OK", who, at, at+1, n),
+			fmt.Sprintf("! %d SET lock:1 t%d PXAT +%d", at+2, n, at+100),
+			fmt.Sprintf("%s %d %d DEL lock:1 = 1", who, at+10, at+11), fmt.Sprintf("! %d DEL lock:1", at+12))
+	}
+	_, h := told(t, Options{}, lines...)
+	if h.Workers != 2 {
+		t.Errorf("%d workers, want 2", h.Workers)
 	}
 }

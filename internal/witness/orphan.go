@@ -48,7 +48,7 @@ func (r *Reader) share(b *book, who, token string, at time.Duration) {
 func (r *Reader) orphaned(b *book, a *act) {
 	if r.promised() {
 		op := a.op
-		op.Kind, op.Worker = history.Release, r.worker(op.Call)
+		op.Kind, op.Worker = history.Release, r.worker(op.Call, r.who(a.q))
 		r.put(a.q, op)
 		r.leave(op.Worker)
 		r.notice(Notice{Kind: Violation, Key: b.key, Client: a.q.Client, At: op.Call, Cause: ForeignRelease})
@@ -75,7 +75,7 @@ func (r *Reader) robbed(b *book, match func(*orphan) bool) *hold {
 	}
 	o := b.orphans[i]
 	b.leave(r, o)
-	w := r.worker(o.q.Call)
+	w := r.worker(o.q.Call, r.who(o.q))
 	r.leave(w)
 	r.disown(o.op, w)
 	if r.Releases--; o.q.intent == frees {

@@ -35,7 +35,8 @@ type scribe struct {
 	ops     []history.Op
 	notes   map[history.ID]string
 	workers []virtual
-	free    []int32              // free worker numbers, in the order in which they became free
+	free    []freed              // free worker numbers, in the order in which they became free
+	own     map[string][]int32   // by client: the free numbers that it had last
 	lanes   []history.ID         // number of the last operation of each lane
 	guesses []int                // indices of operations that only a connection attributes to a client
 	victims map[int]*hold        // index of an operation -> the hold of another client that it ended
@@ -54,6 +55,15 @@ type scribe struct {
 type virtual struct {
 	lanes []lane
 	free  time.Duration // end of its last operation
+	who   string        // the client that has it, or had it last
+	idle  bool
+	times int // how often it was given back
+}
+
+// freed is a worker number that was given back. If its client has used it again since, it was given back more often.
+type freed struct {
+	worker int32
+	times  int
 }
 
 type lane struct {
@@ -61,22 +71,48 @@ type lane struct {
 	last   time.Duration
 }
 
-// worker returns a number that was free before a given call.
-func (s *scribe) worker(call time.Duration) int32 {
-	if len(s.free) > 0 && s.workers[s.free[0]].free < call {
-		w := s.free[0]
-		s.free = s.free[1:]
-		return w
+// fewNumbers is how many of a client's free numbers are looked at: those that it has not used for longest.
+const fewNumbers = 4
+
+// worker returns a number that was free before a given call. If possible it is one that the same client had before, so
+// that a story names a client once, and fairness is about clients.
+func (s *scribe) worker(call time.Duration, who string) int32 {
+	for i, w := range s.own[who][:min(len(s.own[who]), fewNumbers)] {
+		if s.workers[w].free < call {
+			s.own[who] = slices.Delete(s.own[who], i, i+1)
+			s.workers[w].idle = false
+			return w
+		}
 	}
-	s.workers = append(s.workers, virtual{})
+	for len(s.free) > 0 {
+		f := s.free[0]
+		v := &s.workers[f.worker]
+		if v.times == f.times && v.idle && v.free >= call-waiterBound {
+			break // its client may need it again
+		}
+		if s.free = s.free[1:]; v.times == f.times && v.idle {
+			list := s.own[v.who]
+			i := slices.Index(list, f.worker)
+			if s.own[v.who] = slices.Delete(list, i, i+1); len(list) == 1 {
+				delete(s.own, v.who)
+			}
+			v.idle, v.who = false, who
+			return f.worker
+		}
+	}
+	s.workers = append(s.workers, virtual{who: who})
 	return int32(len(s.workers) - 1)
 }
 
-// leave makes a worker number free for another client.
+// leave makes a worker number free.
 func (s *scribe) leave(w int32) {
-	if s.workers[w].free != history.Forever {
-		s.free = append(s.free, w)
+	v := &s.workers[w]
+	if v.free == history.Forever || v.idle {
+		return
 	}
+	v.idle = true
+	v.times++
+	s.free, s.own[v.who] = append(s.free, freed{w, v.times}), append(s.own[v.who], w)
 }
 
 // add adds an operation and returns its index; -1 if it is not kept.

@@ -179,8 +179,8 @@ func NewReader(o Options) *Reader {
 		endless: map[*ledger]bool{}, books: map[subject]*book{},
 		scripts: map[string]*script{}, flights: map[flight]*sighting{}, pages: map[subject]int32{},
 		grants: map[string]int{}, sheets: map[subject]*sheet{}, spans: map[string][]*span{},
-		scribe: scribe{notes: map[history.ID]string{}, known: map[history.ID]bool{}, doubted: map[*hold][]int{},
-			victims: map[int]*hold{}, unheld: map[history.ID]int32{}},
+		scribe: scribe{own: map[string][]int32{}, notes: map[history.ID]string{}, known: map[history.ID]bool{},
+			doubted: map[*hold][]int{}, victims: map[int]*hold{}, unheld: map[history.ID]int32{}},
 	}
 }
 

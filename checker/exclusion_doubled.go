@@ -1,0 +1,133 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/human"
+)
+
+// Advice for a double grant, depending on what the story shows.
+const (
+	ofTheCause = "the remedy of the cause"
+	notShown   = ""
+	shareALock = "Keep the lock in servers that all processes share, or run one process. " +
+		"See locks/catalogue/lease.go."
+	drawTokens = "Draw a token of its own for every grant, and ask the servers for every grant. " +
+		"See locks/catalogue/lease.go."
+	keepTheExpiry = "Set the expiry of the key to the lease that the holder counts on, and let no try take or change " +
+		"a key that is there. See locks/catalogue/lease.go."
+)
+
+// doubled says what is known about an unexplained double grant, and what to do.
+func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy string) {
+	if n := c.unseenKeys(); n > 0 && i.Process != j.Process {
+		return []string{fmt.Sprintf("%s is in process %d, %s in process %d, "+
+			"and none of %s into the servers found a key of the lock: what a process keeps in its memory "+
+			"excludes no other process",
+			who(i.Worker), i.Process, who(j.Worker), j.Process, human.Quantity(n, "look"))}, shareALock
+	}
+	for _, h := range [2]*hold{j, i} {
+		if k := c.sameToken(h); k != nil {
+			return []string{fmt.Sprintf("%s had been granted to %s before, at %s: the servers may not have been "+
+				"asked again, or did not tell the two apart",
+				c.name(h), who(k.Worker), clock(k.Return))}, drawTokens
+		}
+	}
+	if i.Call < j.Return && j.Call < i.Return {
+		if c.share(i, j) {
+			return []string{fmt.Sprintf("both have token %s: the servers cannot tell the two apart",
+				short(c.acquire(i).Token))}, drawTokens
+		}
+		return append(c.mistaken(j), "both asked at the same time, no lease was over and no fault of "+
+			"a server explains it: the acquire is not atomic"), ofTheCause
+	}
+	if n := c.unheard(i, i.Return, j.Return); n >= 0 {
+		return []string{fmt.Sprintf("cause not shown: the extension by %s that was called at %s had no answer, "+
+			"and may have given the lock back",
+			who(i.Worker), clock(c.Ops[n].Call))}, notShown
+	}
+	if n := lastProof(c, i, j.Return); n >= 0 && c.Ops[n].Call > i.Return {
+		return []string{fmt.Sprintf("cause not shown: the extension by %s, which succeeded at %s, "+
+			"may have made the lease shorter, or ended it: look at what it sets",
+			who(i.Worker), clock(c.Ops[n].Return))}, notShown
+	}
+	kept := r.refusedFor(i, i.Return, j.Call)
+	if op := c.unansweredTry(i, j); op != nil && (kept < 0 || op.Return > c.Ops[kept].Call) {
+		return append(c.mistaken(j),
+			fmt.Sprintf("cause not shown: the try by %s that was called at %s had no answer: "+
+				"look whether what the lock sends after that ends what %s had",
+				who(op.Worker), clock(op.Call), who(i.Worker))), notShown
+	}
+	if kept >= 0 {
+		return append(c.mistaken(j),
+			fmt.Sprintf("%s was still refused at %s, so the lock was kept until then: its lease is shorter in the "+
+				"servers than the lock says, or another took it before it was over",
+				who(c.Ops[kept].Worker), clock(c.Ops[kept].Return))), keepTheExpiry
+	}
+	return append(c.mistaken(j),
+		"cause not shown: two grants at once, no expiry, no release and no fault in between"), notShown
+}
+
+// unseenKeys is the number of searches on the servers that found no key of the lock; 0 if one of them found a key.
+func (c *Case) unseenKeys() int64 {
+	if c.Measured == nil {
+		return 0
+	}
+	return c.Measured.Unseen
+}
+
+// unansweredTry is the last try by a third worker that had no answer, and ended while i held the lock and before j was
+// granted it; nil if none exists.
+func (c *Case) unansweredTry(i, j *hold) (last *history.Op) {
+	for n := range c.Ops {
+		op := &c.Ops[n]
+		if op.Kind == history.Acquire && op.Key == i.Key && op.Outcome == history.Unknown && op.Worker != i.Worker &&
+			op.Worker != j.Worker && op.Return > i.Call && op.Return < j.Return {
+			last = op
+		}
+	}
+	return last
+}
+
+// mistaken warns about calls of a hold's process that had no answer when the hold was granted: a late answer may be
+// taken for the answer to another call.
+func (c *Case) mistaken(h *hold) []string {
+	n := 0
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		called := op.Kind == history.Acquire || op.Kind == history.Extend && op.Hold != 0 || op.Kind == history.Release
+		if called && op.Outcome == history.Unknown && op.Process == h.Process && op.Return < h.Return {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s of the process of %s had no answer by then: make sure that none that comes late "+
+		"is taken for the answer to another call",
+		human.Quantity(n, "call"), who(h.Worker))}
+}
+
+// sameToken is an earlier hold of the page that has the same token; nil if none exists.
+func (c *Case) sameToken(h *hold) *hold {
+	for _, n := range c.holdsOf(h.Key) {
+		if k := &c.holds[n]; k != h && c.share(k, h) && k.Outcome == history.OK && k.Return <= h.Call {
+			return k
+		}
+	}
+	return nil
+}
+
+// unheard is the last extension of a hold that was called between two moments and had no answer; -1 if none exists. A
+// lock that cannot extend may release.
+func (c *Case) unheard(h *hold, from, by time.Duration) int32 {
+	for _, n := range slices.Backward(c.extends(h)) {
+		if op := &c.Ops[n]; op.Outcome == history.Unknown && op.Call >= from && op.Call < by {
+			return n
+		}
+	}
+	return -1
+}
