@@ -187,5 +187,7 @@ func (s *Source) Places() string { return strings.Join(s.places, "; ") }
 // may wait for as long as it likes.
 func (s *Source) Describe(h *history.Header) {
 	h.Sites, h.Nodes, h.Bounds.Round = s.sites(), len(s.servers), witness.Round
-	h.NotAbout = []string{history.Liveness, history.Fairness, history.Updates}
+	if h.NotAbout = []string{history.Liveness, history.Fairness}; len(s.spec.Data) == 0 {
+		h.NotAbout = append(h.NotAbout, history.Updates)
+	}
 }

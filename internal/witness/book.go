@@ -94,6 +94,9 @@ func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool)
 	byToken := !r.promised()
 	for _, arg := range q.args {
 		if h := b.of(arg); h != nil && byToken {
+			if h.who != r.who(q) {
+				r.pooled++
+			}
 			return h, false
 		}
 	}

@@ -23,6 +23,10 @@ type use struct {
 	value string // the value read or written; for an addition, the sum
 	kind  history.Kind
 	adds  bool
+
+	who string // its client: see attribute
+	in  *hold  // the hold during which it came; nil if its client held no lock then
+	of  *hold  // the same; for a use without the lock, the last hold of its client
 }
 
 // store is an effect on a data key. Stores keep the server's order.
@@ -73,11 +77,10 @@ func (r *Reader) stored(e *wire.Effect, key string) {
 	s.effects = append(s.effects, store{at: e.At, value: understand(e.Args).token, op: -1})
 }
 
-// settleData turns the commands on data into Load and Store operations. Each operation belongs to the worker whose
-// connection holds the lock. If holders may share connections, it belongs to the only worker that has not released the
-// lock; they do not share them if certain is true. Values and the server's order show which store a load has read.
+// settleData turns the commands on data into Load and Store operations. Values and the server's order show which store a
+// load has read.
 func (r *Reader) settleData(certain bool) {
-	if r.unreturned = nil; !certain && r.Improper > 0 {
+	if r.unreturned = nil; !certain && r.Improper+r.pooled > 0 {
 		r.countUnreturned()
 	}
 	for _, list := range r.spans {
@@ -85,10 +88,10 @@ func (r *Reader) settleData(certain bool) {
 	}
 	taken := map[int32]bool{}
 	for _, s := range r.sheets {
-		key, ok := r.pageOf(s)
-		if !ok || taken[key] || !s.match() {
+		key, ok := r.attribute(s)
+		if !ok || taken[key] || !s.match() || s.blind() {
 			for i := range s.uses {
-				if s.uses[i].kind == history.Store || r.holding(&s.uses[i]) != nil {
+				if s.uses[i].kind == history.Store || s.uses[i].in != nil || r.unreturned != nil {
 					r.DataLoose++
 				}
 			}
@@ -99,57 +102,103 @@ func (r *Reader) settleData(certain bool) {
 	}
 }
 
-// stays has two sorted lists: the times at which holders learned of their grants, and the times at which they
-// released.
-type stays struct{ from, to []time.Duration }
+// stays has the holds of one lock: sorted by grant, and the sorted times of the releases.
+type stays struct {
+	spans []*span
+	to    []time.Duration
+}
 
-// countUnreturned collects, for each lock, the times from which stays.at computes the number of holders.
+// countUnreturned collects the holds of each lock, from which stays.sole tells who held it.
 func (r *Reader) countUnreturned() {
 	r.unreturned = map[int32]*stays{}
 	for _, list := range r.spans {
 		for _, p := range list {
 			if p.from <= p.to {
 				at := made(r.unreturned, p.hold.key, stays{})
-				at.from, at.to = append(at.from, p.from), append(at.to, p.to)
+				at.spans, at.to = append(at.spans, p), append(at.to, p.to)
 			}
 		}
 	}
 	for _, at := range r.unreturned {
-		slices.Sort(at.from)
+		slices.SortFunc(at.spans, func(a, b *span) int { return cmp.Compare(a.from, b.from) })
 		slices.Sort(at.to)
 	}
 }
 
-// at returns the number of workers that held the lock at a given time.
-func (s *stays) at(t time.Duration) int {
-	begun, _ := slices.BinarySearch(s.from, t+1)
-	over, _ := slices.BinarySearch(s.to, t)
-	return begun - over
+// sole returns the only hold that had been granted and not released at a given time; nil if there is none, or another.
+func (s *stays) sole(t time.Duration) *span {
+	begun, _ := slices.BinarySearchFunc(s.spans, t+1, func(p *span, t time.Duration) int { return cmp.Compare(p.from, t) })
+	if over, _ := slices.BinarySearch(s.to, t); begun != over+1 || s.spans[begun-1].to < t {
+		return nil
+	}
+	return s.spans[begun-1]
 }
 
-// pageOf returns the number of the lock that covers all uses of a data key. It returns false if there is no such lock,
-// if there are several, or if two workers held it during a use.
-func (r *Reader) pageOf(s *sheet) (key int32, ok bool) {
+// attribute finds the holds of the uses of a data key. It returns the number of the lock that guards the key; false if
+// there is no such lock, or if it cannot be told.
+func (r *Reader) attribute(s *sheet) (key int32, ok bool) {
+	for i := range s.uses {
+		s.uses[i].who = r.who(&sighting{Request: s.uses[i].Request})
+	}
+	if r.unreturned != nil {
+		return r.attributeToSoles(s)
+	}
 	for i := range s.uses {
 		u := &s.uses[i]
-		if u.kind == history.Load && r.holding(u) == nil {
-			continue // a read without the lock is not part of a visit
-		}
-		h := r.user(u)
-		if h == nil && r.unreturned == nil {
+		p := r.last(u)
+		if p == nil {
 			continue // its client never had the lock
 		}
-		if h == nil || ok && h.key != key || r.unreturned != nil && r.unreturned[h.key].at(u.Call) > 1 {
-			return 0, false
+		if u.of = p.hold; p.to >= u.Call {
+			u.in = p.hold
 		}
-		key, ok = h.key, true
+		switch {
+		case u.kind == history.Load && u.in == nil: // a read without the lock is not part of a visit
+		case ok && p.hold.key != key:
+			return 0, false
+		default:
+			key, ok = p.hold.key, true
+		}
 	}
 	return key, ok
 }
 
+// attributeToSoles is for clients that share connections, or have several. A use belongs to the only worker that has not
+// released the lock. The lock is the only one that had such a worker whenever the data were written.
+func (r *Reader) attributeToSoles(s *sheet) (key int32, ok bool) {
+	of := func(key int32, u *use) *span { return r.unreturned[key].sole(u.Call) }
+	var guards []int32
+	first := true
+	for i := range s.uses {
+		u := &s.uses[i]
+		if u.kind != history.Store {
+			continue
+		}
+		if first {
+			for key := range r.unreturned {
+				guards = append(guards, key)
+			}
+		}
+		first = false
+		guards = slices.DeleteFunc(guards, func(key int32) bool { return of(key, u) == nil })
+	}
+	if len(guards) != 1 {
+		return 0, false
+	}
+	key = guards[0]
+	for i := range s.uses {
+		u := &s.uses[i]
+		if p := of(key, u); p != nil {
+			u.in, u.of = p.hold, p.hold
+			u.who = strconv.FormatUint(uint64(p.hold.id), 10)
+		}
+	}
+	return key, true
+}
+
 // last returns the last grant that the client of a use received before it; nil if there was none.
 func (r *Reader) last(u *use) *span {
-	list := r.spans[r.client(u)]
+	list := r.spans[u.who]
 	n, _ := slices.BinarySearchFunc(list, u.Call+1, func(p *span, t time.Duration) int {
 		return cmp.Compare(p.from, t)
 	})
@@ -159,23 +208,22 @@ func (r *Reader) last(u *use) *span {
 	return list[n-1]
 }
 
-func (r *Reader) client(u *use) string { return r.who(&sighting{Request: u.Request}) }
-
-// holding returns the hold during which a data key was used; nil if its client held no lock then.
-func (r *Reader) holding(u *use) *hold {
-	if p := r.last(u); p != nil && p.to >= u.Call {
-		return p.hold
+// blind tells whether a client that never had the lock has written what it had not read. Then it is not known on what
+// the value is based. The first write may set the value.
+func (s *sheet) blind() bool {
+	read := map[string]time.Duration{} // client -> return of its last read
+	for i := range s.uses {            // sorted by return
+		u := &s.uses[i]
+		if u.kind == history.Load {
+			read[u.who] = u.Return
+			continue
+		}
+		if at, has := read[u.who]; u.of == nil && !u.adds && s.effects[0].use != u && (!has || at > u.Call) {
+			return true
+		}
+		delete(read, u.who)
 	}
-	return nil
-}
-
-// user returns the hold of a use. A write without the lock is one of the client's last hold, unless clients share
-// connections.
-func (r *Reader) user(u *use) *hold {
-	if p := r.last(u); p != nil && (p.to >= u.Call || r.unreturned == nil) {
-		return p.hold
-	}
-	return nil
+	return false
 }
 
 // match sorts the uses by their replies, and assigns a request to each effect. It takes the request that was answered
@@ -225,19 +273,19 @@ func (r *Reader) visits(s *sheet, key int32) {
 		if u.kind != history.Load {
 			continue
 		}
-		if saw[i], ok = s.saw(u); !ok && r.holding(u) != nil {
+		if saw[i], ok = s.saw(u); !ok && u.in != nil {
 			r.DataUnsure++
 			return
 		} else if ok {
-			loads[r.client(u)] = append(loads[r.client(u)], i)
+			loads[u.who] = append(loads[u.who], i)
 		}
 	}
 	if !r.stores(s, key, saw, loads) {
 		return
 	}
 	for i := range s.uses {
-		if u := &s.uses[i]; u.kind == history.Load && r.holding(u) != nil {
-			op := r.visit(u, r.holding(u), key)
+		if u := &s.uses[i]; u.kind == history.Load && u.in != nil {
+			op := r.visit(u, u.in, key)
 			if saw[i] >= 0 {
 				op.Seen, op.Value = r.ops[s.effects[saw[i]].op].ID, s.effects[saw[i]].n
 			}
@@ -257,9 +305,9 @@ func (r *Reader) stores(s *sheet, key int32, saw []int, loads map[string][]int) 
 	wrote := map[string]int{} // client -> 1 + index of its last store
 	for i := range s.effects {
 		e := &s.effects[i]
-		who, from := r.client(e.use), i-1
+		who, from := e.use.who, i-1
 		own := wrote[who] - 1
-		if own >= 0 && !e.use.adds && r.user(s.effects[own].use) == r.user(e.use) {
+		if own >= 0 && !e.use.adds && s.effects[own].use.of == e.use.of {
 			from = max(own, from)
 		}
 		before, _ := slices.BinarySearchFunc(loads[who], e.use.Call+1, func(n int, t time.Duration) int {
@@ -268,13 +316,13 @@ func (r *Reader) stores(s *sheet, key int32, saw []int, loads map[string][]int) 
 		if before > 0 && !e.use.adds { // the client's last load before its store
 			n := loads[who][before-1]
 			u := &s.uses[n]
-			h, since := r.holding(u), own < 0 || u.Call >= s.effects[own].use.Call
-			based := h == r.holding(e.use) || h == r.user(e.use) || s.stale(i, saw[n])
+			since := own < 0 || u.Call >= s.effects[own].use.Call
+			based := u.in == e.use.in || u.in == e.use.of || s.stale(i, saw[n])
 			if since && based && saw[n] < i {
 				from = max(saw[n], own)
 			}
 		}
-		h := r.user(e.use)
+		h := e.use.of
 		if h == nil {
 			h = &hold{worker: r.worker(e.use.Call, who)}
 			r.leave(h.worker)

@@ -79,7 +79,8 @@ type Reader struct {
 	sharing int            // number of requests for a lock by a connection that still held it
 	sheets  map[subject]*sheet
 	spans   map[string][]*span // indexed by the name of the holder: see who
-	// unreturned has the holders' times for each lock, if clients may share connections; otherwise it is nil.
+	pooled  int64              // number of commands with a token over another connection than that of its grant
+	// unreturned has the holds of each lock, if a connection does not show its client; otherwise it is nil.
 	unreturned map[int32]*stays
 
 	scribe
