@@ -135,7 +135,9 @@ func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 			"changes of locks that no seen command names: by scripts that make the names of keys, or past the proxy")
 	}
 	count(t.Unreleased, "grants that were never given back")
-	count(t.Strange, "keys or scripts with commands that are not understood")
+	if count(t.Strange, "keys or scripts with commands that are not understood"); t.Unknown != "" {
+		all[len(all)-1].Text += ", as " + t.Unknown + ": what they did to a lock is not judged"
+	}
 	count(t.Passed, "connections that were passed on unseen")
 	if c := s.recorder; c != nil {
 		c.mu.Lock()

@@ -9,6 +9,11 @@ import (
 // that is unlike the change is taken last.
 func (r *Reader) cause(l *ledger, c *change, d *diff) (e *entry) {
 	may := func(e *entry) bool { return r.may(l, c, d, e) }
+	defer func() {
+		if e != nil && e.intent == runs && len(d.shallower) > 0 {
+			e = l.earlier(e, d, may)
+		}
+	}()
 	if e = l.first(d, func(e *entry) bool { return may(e) && !r.unlike(e, d) }); e != nil {
 		return e
 	}
@@ -57,4 +62,18 @@ func (r *Reader) overdue(l *ledger, c *change, d *diff) bool {
 	l.drop(other)
 	r.effectless(l, other.sighting)
 	return true
+}
+
+// earlier returns the first call of a script on a connection that may have left a level of a lock, if it was answered
+// before another one was called. Inner levels come first, and their answer is often 0.
+func (l *ledger) earlier(e *entry, d *diff, may func(*entry) bool) *entry {
+	for o := range l.heard.all() {
+		if o.returned() > e.Call {
+			break
+		}
+		if o.Conn == e.Conn && o.intent == runs && o.script == e.script && o.names(d.shallower) && may(o) {
+			return o
+		}
+	}
+	return e
 }

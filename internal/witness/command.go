@@ -45,8 +45,10 @@ var forms = map[string]form{
 	"PERSIST": {intent: extends}, "GETEX": {intent: extends},
 	"DEL": {intent: frees}, "UNLINK": {intent: frees}, "GETDEL": {intent: frees}, "EVAL": {intent: runs},
 	"EVALSHA": {intent: runs}, "FCALL": {intent: runs},
-	"HSET": {intent: enters}, "HMSET": {intent: enters}, "HSETNX": {intent: enters}, "HINCRBY": {intent: enters},
-	"SADD": {intent: enters},
+	"MSET": {intent: sets, token: 2}, "MSETNX": {intent: tries, token: 2},
+	"INCR": {intent: tries}, "DECR": {intent: frees},
+	"HSETNX": {intent: tries, token: 3}, // only a constant field keeps others out, so the value is the token
+	"HSET":   {intent: enters}, "HMSET": {intent: enters}, "HINCRBY": {intent: enters}, "SADD": {intent: enters},
 	"ZADD": {intent: enters}, "ZINCRBY": {intent: enters}, "HDEL": {intent: leaves}, "SREM": {intent: leaves},
 	"ZREM":             {intent: leaves},
 	"ZREMRANGEBYSCORE": {intent: leaves}, "ZREMRANGEBYRANK": {intent: leaves}, "ZPOPMIN": {intent: leaves},
@@ -99,7 +101,28 @@ func keysOf(args []string) []string {
 	return args[1:2]
 }
 
+// counted is the token of a lock that is a number. The client that makes it one is granted the lock.
+const counted = "1"
+
+// forKey returns the part of a command that concerns one of its keys.
+func forKey(args []string, key string) []string {
+	by := map[string]string{"INCRBY": "INCR", "DECRBY": "DECR"}[args[0]]
+	if by != "" && len(args) == 3 && args[2] == "1" {
+		return []string{by, key}
+	}
+	one := map[string]string{"MSET": "SET", "MSETNX": "SETNX"}[args[0]]
+	for i := 1; one != "" && i+1 < len(args); i += 2 {
+		if args[i] == key {
+			return []string{one, key, args[i+1]}
+		}
+	}
+	return args
+}
+
 func understand(args []string) (w words) {
+	if len(args) == 3 {
+		args = forKey(args, args[1])
+	}
 	f := forms[args[0]]
 	w.intent = f.intent
 	switch {
@@ -117,8 +140,20 @@ func understand(args []string) (w words) {
 	case f.token > 0:
 		w.token, w.args = args[f.token], args[f.token:f.token+1]
 	}
+	switch args[0] {
+	case "INCR":
+		w.token, w.args = counted, []string{counted}
+	case "MSET", "MSETNX":
+		w.args = nil
+		for i := 2; i < len(args); i += 2 {
+			w.args = append(w.args, args[i])
+		}
+	}
 	if f.end > 0 && f.end < len(args) {
 		w.ends(args[f.end], f)
+		if w.intent == extends && w.ttl == 0 && w.until == 0 {
+			w.intent = frees // an end that is over deletes the key
+		}
 	}
 	if args[0] == "SET" {
 		w.options(args[min(3, len(args)):])
@@ -130,7 +165,7 @@ func understand(args []string) (w words) {
 func (w *words) ends(text string, f form) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch ms := int64(f.unit / time.Millisecond); {
-	case err != nil || n < 0 || n > (1<<62)/int64(f.unit) && !f.absolute:
+	case err != nil || n <= 0 || n > (1<<62)/int64(f.unit) && !f.absolute:
 	case f.absolute:
 		w.until = n * ms
 	default:
@@ -193,11 +228,23 @@ func (w *words) answered(q *wire.Request) says {
 		r.Kind == wire.Simple && r.Text == "QUEUED":
 		truth = didNot
 	}
+	switch {
+	case w.token == counted && strings.HasPrefix(q.Args[0], "INCR") && r.Int > 1:
+		return didNot
+	case w.intent == frees && strings.HasPrefix(q.Args[0], "DECR"):
+		if r.Int > 0 {
+			return nothing // others have tried meanwhile
+		}
+		return did
+	}
 	switch w.intent {
 	case tries, sets, renews:
-		if q.Args[0] == "SET" && slices.ContainsFunc(q.Args[3:],
-			func(a string) bool { return strings.EqualFold(a, "GET") }) {
+		get := func(a string) bool { return strings.EqualFold(a, "GET") }
+		switch old := q.Args[0] == "SET" && slices.ContainsFunc(q.Args[3:], get); {
+		case old && w.intent != tries:
 			return nothing
+		case old: // the old value: none was there if it was written
+			truth = did + didNot - truth
 		}
 	case swaps, enters:
 		return nothing

@@ -73,12 +73,16 @@ func (r *Reader) stored(e *wire.Effect, key string) {
 	if r.o.Most == 0 {
 		return
 	}
+	value := understand(forKey(e.Args, key)).token
+	if e.Args[0] == "INCR" {
+		value = "" // the sum is in the reply
+	}
 	s := made(r.sheets, subject{e.DB, key}, sheet{})
-	s.effects = append(s.effects, store{at: e.At, value: understand(e.Args).token, op: -1})
+	s.effects = append(s.effects, store{at: e.At, value: value, op: -1})
 }
 
-// settleData turns the commands on data into Load and Store operations. Values and the server's order show which store a
-// load has read.
+// settleData turns the commands on data into Load and Store operations. Values and the server's order show which store
+// a load has read.
 func (r *Reader) settleData(certain bool) {
 	if r.unreturned = nil; !certain && r.Improper+r.pooled > 0 {
 		r.countUnreturned()
@@ -89,7 +93,7 @@ func (r *Reader) settleData(certain bool) {
 	taken := map[int32]bool{}
 	for _, s := range r.sheets {
 		key, ok := r.attribute(s)
-		if !ok || taken[key] || !s.match() || s.blind() {
+		if !ok || taken[key] || !s.match() || s.blind(r.unreturned != nil) {
 			for i := range s.uses {
 				if s.uses[i].kind == history.Store || s.uses[i].in != nil || r.unreturned != nil {
 					r.DataLoose++
@@ -125,9 +129,11 @@ func (r *Reader) countUnreturned() {
 	}
 }
 
-// sole returns the only hold that had been granted and not released at a given time; nil if there is none, or another.
+// sole returns the hold that had been granted and not released at a given time, if there was exactly one.
 func (s *stays) sole(t time.Duration) *span {
-	begun, _ := slices.BinarySearchFunc(s.spans, t+1, func(p *span, t time.Duration) int { return cmp.Compare(p.from, t) })
+	begun, _ := slices.BinarySearchFunc(s.spans, t+1, func(p *span, t time.Duration) int {
+		return cmp.Compare(p.from, t)
+	})
 	if over, _ := slices.BinarySearch(s.to, t); begun != over+1 || s.spans[begun-1].to < t {
 		return nil
 	}
@@ -163,8 +169,8 @@ func (r *Reader) attribute(s *sheet) (key int32, ok bool) {
 	return key, ok
 }
 
-// attributeToSoles is for clients that share connections, or have several. A use belongs to the only worker that has not
-// released the lock. The lock is the only one that had such a worker whenever the data were written.
+// attributeToSoles is for clients that share connections, or have several. A use belongs to the only worker that has
+// not released the lock. The lock is the only one that had such a worker whenever the data were written.
 func (r *Reader) attributeToSoles(s *sheet) (key int32, ok bool) {
 	of := func(key int32, u *use) *span { return r.unreturned[key].sole(u.Call) }
 	var guards []int32
@@ -208,19 +214,23 @@ func (r *Reader) last(u *use) *span {
 	return list[n-1]
 }
 
-// blind tells whether a client that never had the lock has written what it had not read. Then it is not known on what
-// the value is based. The first write may set the value.
-func (s *sheet) blind() bool {
-	read := map[string]time.Duration{} // client -> return of its last read
-	for i := range s.uses {            // sorted by return
+// blind tells whether it is not known on what a value is based: a client that never had the lock has written what it
+// had not read, or a hold has written again what it had not read again, and only its time shows that it was this hold.
+// The first write of all may set the value.
+func (s *sheet) blind(soles bool) bool {
+	read, wrote := map[string]time.Duration{}, map[string]bool{} // client -> return of its last read; it used a read
+	for i := range s.uses {                                      // sorted by return
 		u := &s.uses[i]
 		if u.kind == history.Load {
 			read[u.who] = u.Return
 			continue
 		}
-		if at, has := read[u.who]; u.of == nil && !u.adds && s.effects[0].use != u && (!has || at > u.Call) {
+		at, has := read[u.who]
+		has = has && at <= u.Call
+		if !has && !u.adds && s.effects[0].use != u && (u.of == nil || soles && wrote[u.who]) {
 			return true
 		}
+		wrote[u.who] = wrote[u.who] || has
 		delete(read, u.who)
 	}
 	return false

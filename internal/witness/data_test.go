@@ -10,7 +10,7 @@ import (
 
 // TestDataOfAPool: a client that has several connections uses any of them for its data and its lock. That it does is
 // seen from a token that comes over another connection than that of its grant. All of it is attributed to the only
-// holder, and nobody is accused.
+// holder, and accuses no client.
 func TestDataOfAPool(t *testing.T) {
 	var lines []string
 	conns := "ABC"
@@ -44,9 +44,10 @@ func TestBlindWrites(t *testing.T) {
 		lines  []string
 		judged bool
 	}{
-		"the first value":    {slices.Concat(first, visit), true},
-		"beside the lock":    {slices.Concat(first, visit, []string{"B 30 31 SET n 6 = OK", "! 32 SET n 6"}), false},
-		"after it was read":  {slices.Concat(first, visit, []string{"B 25 26 GET n = 6", "B 30 31 SET n 7 = OK", "! 32 SET n 7"}), true},
+		"the first value": {slices.Concat(first, visit), true},
+		"beside the lock": {slices.Concat(first, visit, []string{"B 30 31 SET n 6 = OK", "! 32 SET n 6"}), false},
+		"after it was read": {slices.Concat(first, visit, []string{"B 25 26 GET n = 6", "B 30 31 SET n 7 = OK",
+			"! 32 SET n 7"}), true},
 		"an addition counts": {slices.Concat(first, visit, []string{"B 30 31 INCR n = 7", "! 32 INCR n"}), true},
 	} {
 		r, h := told(t, Options{Data: []string{"n"}}, c.lines...)

@@ -65,6 +65,10 @@ func (r *Reader) tell(l *ledger, c *change, d *diff, q *sighting) {
 // tellGrant handles new tokens. Tokens that disappear in the same change were overwritten.
 func (r *Reader) tellGrant(l *ledger, c *change, d *diff, q *sighting, op history.Op) {
 	b := l.book
+	if q != nil && q.intent == swaps && len(d.ended) == 1 && len(d.granted) == 1 && r.o.Sites == 1 &&
+		r.swapped(l, d, q, op) {
+		return
+	}
 	for _, token := range d.ended {
 		if q == nil && !r.expired(l, c, d) {
 			r.taken(l, token, op, "was overwritten")

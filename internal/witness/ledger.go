@@ -21,6 +21,7 @@ type ledger struct {
 	told    bool            // its missing expiry was reported
 	touched bool            // an unseen command changed the key while a connection was not parsed
 	marks   map[string]bool // tokens that mean a mode, not a client
+	shaped  bool            // it is known whether a hash is a record: see shape
 	least   time.Duration   // earliest possible time of the last explained effect
 	changes []*change       // effects that were not explained yet, in the server's order
 	room    [1]*change
@@ -170,10 +171,10 @@ func (r *Reader) apply(l *ledger, c *change) {
 			r.overheard(l, &first, &d)
 		}
 	}
-	strange := l.state.strange
+	l.shape(c)
 	d := l.execute(c)
-	if l.state.strange && !strange {
-		r.Strange++
+	if name := d.after.strange; name != d.before.strange {
+		r.Strange, r.Unknown = r.Strange+1, name
 	}
 	known := l.known
 	l.known = true
@@ -259,11 +260,11 @@ func (s *sighting) fits(d *diff) bool {
 	case runs:
 		return true
 	case tries:
-		return slices.Equal(d.granted, []string{s.token})
+		return len(d.granted) == 1 && s.names(d.granted)
 	case sets, renews, swaps:
-		return slices.Contains(d.written, s.token)
-	case extends:
-		return d.moved
+		return s.names(d.written)
+	case extends: // an end that is over deletes the key
+		return d.moved || s.until > 0 && len(d.ended) > 0 && len(d.written) == 0
 	case frees:
 		return len(d.ended) > 0 && len(d.written) == 0
 	case enters:

@@ -14,7 +14,9 @@ type state struct {
 	wrote   []string         // tokens that the last commands wrote
 	scored  bool             // the key is a sorted set, and counts are scores
 	counts  bool             // counts tell how often an owner has entered
-	strange bool             // some command was not understood
+	count   int64            // for a lock that is a number
+	field   string           // for a hash that is a record of its owner: the field with the token
+	strange string           // the command that was not understood; empty = none
 }
 
 // partial lists the commands that may change only some owners of a key. Other commands replace all owners, or none.
@@ -36,7 +38,9 @@ func (s *state) tokens() []string {
 func (s *state) held() bool { return len(s.owners) > 0 }
 
 func (s *state) clone() state {
-	return state{owners: maps.Clone(s.owners), until: s.until, scored: s.scored, counts: s.counts}
+	c := *s
+	c.owners, c.wrote = maps.Clone(s.owners), nil
+	return c
 }
 
 func (s *state) write(token string, count int64) {
@@ -47,7 +51,7 @@ func (s *state) write(token string, count int64) {
 	s.wrote = append(s.wrote, token)
 }
 
-func (s *state) clear() { s.owners, s.until, s.scored, s.counts = nil, 0, false, false }
+func (s *state) clear() { s.owners, s.until, s.scored, s.counts, s.count = nil, 0, false, false, 0 }
 
 // execute applies a command of the replication stream. Few commands occur there, because servers rewrite most of them
 // before replication.
@@ -67,19 +71,15 @@ func (s *state) execute(args []string) {
 		}
 	case "PERSIST":
 		s.until = 0
-	case "HSET", "HMSET", "HSETNX":
-		for i := 0; i+1 < len(rest); i += 2 {
-			n, err := strconv.ParseInt(rest[i+1], 10, 64)
-			if err != nil {
-				n = 1
-			}
-			s.write(rest[i], n)
+	case "HSET", "HMSET", "HSETNX", "HINCRBY", "HDEL":
+		s.fields(args[0], rest)
+	case "INCR":
+		if s.count++; s.count == 1 {
+			s.write(counted, 1)
 		}
-	case "HINCRBY":
-		if len(rest) > 1 {
-			n, _ := strconv.ParseInt(rest[1], 10, 64)
-			s.write(rest[0], s.owners[rest[0]]+n)
-			s.counts = true
+	case "DECR":
+		if s.count--; s.count <= 0 {
+			s.owners = nil
 		}
 	case "SADD":
 		for _, m := range rest {
@@ -87,20 +87,60 @@ func (s *state) execute(args []string) {
 		}
 	case "ZADD":
 		s.add(rest)
-	case "HDEL", "SREM", "ZREM", "LREM", "SPOP":
-		for _, m := range rest {
-			delete(s.owners, m)
-		}
-		if !s.held() {
-			s.until = 0
-		}
+	case "SREM", "ZREM", "LREM", "SPOP":
+		s.remove(rest)
 	case "ZREMRANGEBYSCORE":
 		if len(rest) > 1 {
 			most, err := strconv.ParseFloat(strings.TrimPrefix(rest[1], "("), 64)
 			maps.DeleteFunc(s.owners, func(_ string, score int64) bool { return err == nil && float64(score) <= most })
 		}
 	default:
-		s.strange = true
+		s.strange = args[0]
+	}
+}
+
+// fields applies a command on a hash.
+func (s *state) fields(name string, rest []string) {
+	switch {
+	case name == "HDEL" && s.field == "":
+		s.remove(rest)
+	case name == "HDEL":
+		if slices.Contains(rest, s.field) {
+			s.remove(s.tokens())
+		}
+	case s.field != "":
+		for i := 0; i+1 < len(rest) && name != "HINCRBY"; i += 2 {
+			if rest[i] != s.field {
+				continue
+			}
+			if _, had := s.owners[rest[i+1]]; !had {
+				s.owners = nil
+			}
+			s.write(rest[i+1], 1)
+		}
+	case name == "HINCRBY":
+		if len(rest) > 1 {
+			n, _ := strconv.ParseInt(rest[1], 10, 64)
+			s.write(rest[0], s.owners[rest[0]]+n)
+			s.counts = true
+		}
+	default:
+		for i := 0; i+1 < len(rest); i += 2 {
+			n, err := strconv.ParseInt(rest[i+1], 10, 64)
+			if err != nil {
+				n = 1
+			}
+			s.write(rest[i], n)
+		}
+	}
+}
+
+func (s *state) remove(tokens []string) {
+	for _, m := range tokens {
+		delete(s.owners, m)
+	}
+	if !s.held() {
+		s.until = 0
 	}
 }
 

@@ -29,8 +29,8 @@ const mostGiven = 64
 func (b *book) waiting(r *Reader, q *sighting, token string, call time.Duration) *waiter {
 	who := r.who(q)
 	name := "c" + who
-	if token != "" && r.grants[token] <= 1 { // the token belongs to this try, not to an earlier hold
-		name = "t" + token
+	if _, time := r.stamp(token); token != "" && !time && r.grants[token] <= 1 {
+		name = "t" + token // the token belongs to this try, not to an earlier hold, and is not the time of day
 	}
 	if b.waiters == nil {
 		b.waiters, b.latest = map[string]*waiter{}, map[string]*waiter{}

@@ -315,9 +315,9 @@ func (r *Reader) effect(s *server, e *wire.Effect, key string) {
 	r.Effects++
 	l := r.ledger(place{e.Server, subject{r.database(e), key}})
 	if n := len(l.changes); n > 0 && e.Tx != 0 && l.changes[n-1].tx == e.Tx {
-		l.changes[n-1].commands = append(l.changes[n-1].commands, e.Args)
+		l.changes[n-1].commands = append(l.changes[n-1].commands, forKey(e.Args, key))
 	} else {
-		c := &change{at: e.At, tx: e.Tx, closed: e.Tx == 0, commands: [][]string{e.Args}}
+		c := &change{at: e.At, tx: e.Tx, closed: e.Tx == 0, commands: [][]string{forKey(e.Args, key)}}
 		if l.changes = append(l.changes, c); !c.closed {
 			s.open = append(s.open, c)
 		}

@@ -50,13 +50,7 @@ func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) 
 			if words[0] == "!" {
 				tx++
 			}
-			args := slices.Clone(words[2:])
-			for i, a := range args {
-				if n, ok := strings.CutPrefix(a, "+"); ok {
-					after, _ := strconv.Atoi(n)
-					args[i] = strconv.FormatInt(w.ms(time.Duration(after)*time.Millisecond), 10)
-				}
-			}
+			args := w.stamped(words[2:])
 			server := 0
 			if several {
 				server, _ = strconv.Atoi(args[0])
@@ -69,6 +63,17 @@ func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) 
 		w.say(words, ms(1), ms(2), several)
 	}
 	return w.read(o)
+}
+
+// stamped replaces each +n by the date of n milliseconds.
+func (w *world) stamped(words []string) []string {
+	args := slices.Clone(words)
+	for i, a := range args {
+		if n, err := strconv.Atoi(a); err == nil && a[0] == '+' {
+			args[i] = strconv.FormatInt(w.ms(time.Duration(n)*time.Millisecond), 10)
+		}
+	}
+	return args
 }
 
 // tapEvent returns an event of a server's tap.
@@ -87,7 +92,7 @@ func tapEvent(at time.Duration, server, what string) wire.Event {
 // say makes a request of a script.
 func (w *world) say(words []string, call, end time.Duration, sites bool) {
 	at := slices.Index(words, "=")
-	args := words[3:at]
+	args := w.stamped(words[3:at])
 	w.number++
 	q := &wire.Request{Conn: int64(words[0][0]), Number: w.number, Client: words[0], Call: call}
 	if sites {

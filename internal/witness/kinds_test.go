@@ -1,0 +1,80 @@
+package witness
+
+import (
+	"slices"
+	"testing"
+)
+
+// kinds are locks of less usual kinds, with the operations that must be read.
+var kinds = map[string]struct {
+	lines []string
+	want  []string
+}{
+	"a record of its owner, by a script": {[]string{
+		"A 1 2 EVALSHA aaa 1 lock:1 a host1 3000 = 1", "! 3 HSETNX lock:1 owner a",
+		"& 3 HSET lock:1 host host1 since 3000", "& 3 PEXPIREAT lock:1 +3000",
+		"B 4 5 EVALSHA aaa 1 lock:1 b host2 3000 = 0", "A 6 7 " + unlock + " a = 1",
+		"! 8 DEL lock:1", "B 10 11 EVALSHA aaa 1 lock:1 b host2 3000 = 1", "! 12 HSETNX lock:1 owner b",
+		"& 12 HSET lock:1 host host2 since 3000", "& 12 PEXPIREAT lock:1 +3010", "B 20 21 " + unlock + " b = 1",
+		"! 22 DEL lock:1"},
+		[]string{"acquire a ok", "acquire b failed", "release a ok", "acquire b ok", "release b ok"}},
+	"a record with a count": {[]string{
+		"A 1 2 EVALSHA aaa 1 lock:1 a = 1", "! 3 HSET lock:1 owner a count 1", "& 3 PEXPIREAT lock:1 +3000",
+		"A 4 5 EVALSHA aaa 1 lock:1 a = 1", "! 6 HINCRBY lock:1 count 1", "& 6 PEXPIREAT lock:1 +3004",
+		"A 10 11 " + unlock + " a = 1", "! 12 HINCRBY lock:1 count -1", "A 14 15 " + unlock + " a = 1",
+		"! 16 HINCRBY lock:1 count -1", "& 16 DEL lock:1"},
+		[]string{"acquire a ok", "extend a ok", "release a ok"}},
+	"HSETNX of a constant field": {[]string{
+		"A 1 2 HSETNX lock:1 owner a = 1", "! 3 HSETNX lock:1 owner a", "B 4 5 HSETNX lock:1 owner b = 0",
+		"A 6 7 DEL lock:1 = 1", "! 8 DEL lock:1"},
+		[]string{"acquire a ok", "acquire b failed", "release a ok"}},
+	"fields that are tokens": {[]string{
+		"A 1 2 EVALSHA aaa 1 lock:1 3000 a = nil", "! 3 HINCRBY lock:1 a 1", "& 3 PEXPIREAT lock:1 +3000",
+		"B 4 5 EVALSHA aaa 1 lock:1 3000 b = 2998", "A 6 7 " + unlock + " a = 1", "! 8 DEL lock:1"},
+		[]string{"acquire a ok", "acquire b failed", "release a ok"}},
+	"two unlocks of a re-entrant lock, read late": {[]string{
+		"A 1 2 EVALSHA aaa 1 lock:1 3000 a = nil", "! 3 HINCRBY lock:1 a 1", "& 3 PEXPIREAT lock:1 +3000",
+		"A 4 5 EVALSHA aaa 1 lock:1 3000 a = nil", "! 6 HINCRBY lock:1 a 1", "& 6 PEXPIREAT lock:1 +3004",
+		"A 10 11 " + unlock + " 3000 a = 0", "A 12 13 " + unlock + " 3000 a = 1", "! 20 HINCRBY lock:1 a -1",
+		"& 20 PEXPIREAT lock:1 +3010", "! 21 DEL lock:1"},
+		[]string{"acquire a ok", "acquire a ok", "release a ok", "release a ok"}},
+	"an end that is over": {[]string{
+		"A 1 2 SET lock:1 a NX PX 3000 = OK", "! 3 SET lock:1 a PXAT +3001", "A 6 7 EXPIRE lock:1 0 = 1",
+		"! 8 DEL lock:1", "B 10 11 SET lock:1 b NX PX 3000 = OK",
+		"! 12 SET lock:1 b PXAT +3010", "B 16 17 PEXPIREAT lock:1 1000 = 1",
+		"! 18 DEL lock:1"},
+		[]string{"acquire a ok", "release a ok", "acquire b ok", "release b ok"}},
+	"several locks at once": {[]string{
+		"A 1 2 MSETNX lock:1 a lock:2 a = 1", "! 3 MSETNX lock:1 a lock:2 a", "B 4 5 MSETNX lock:1 b lock:3 b = 0",
+		"A 6 7 DEL lock:1 lock:2 = 2", "! 8 DEL lock:1 lock:2"},
+		[]string{"acquire a ok", "acquire a' ok", "acquire b failed", "release a ok", "release a' ok"}},
+	"the old value asked for": {[]string{
+		"A 1 2 SET lock:1 a NX PX 100 GET = nil", "! 3 SET lock:1 a PXAT +101", "B 4 5 SET lock:1 b NX PX 100 GET = a",
+		"A 6 7 " + unlock + " a = 1", "! 8 DEL lock:1"},
+		[]string{"acquire a ok", "acquire b failed", "release a ok"}},
+	"a number": {[]string{
+		"A 1 2 INCR lock:1 = 1", "! 3 INCR lock:1", "A 3 4 PEXPIRE lock:1 100 = 1", "! 5 PEXPIREAT lock:1 +103",
+		"B 6 7 INCRBY lock:1 1 = 2", "! 8 INCR lock:1", "B 8 9 DECRBY lock:1 1 = 1", "! 10 DECR lock:1",
+		"A 12 13 DECR lock:1 = 0", "! 14 DECR lock:1", "B 20 21 INCR lock:1 = 1", "! 22 INCR lock:1"},
+		[]string{"acquire  ok", "extend  ok", "acquire  failed", "release  ok", "acquire  ok"}},
+	"a time that is over, swapped": {[]string{
+		"A 1 2 SETNX lock:1 +50 = 1", "! 3 SETNX lock:1 +50", "B 60 61 GETSET lock:1 +160 = 1", "! 62 SET lock:1 +160",
+		"C 62 63 GETSET lock:1 +162 = 1", "! 64 SET lock:1 +162", "B 70 71 DEL lock:1 = 1", "! 72 DEL lock:1"},
+		[]string{"acquire  ok", "release  ok", "acquire  ok", "acquire  failed", "release  ok"}},
+}
+
+// TestKinds: each of these locks is read correctly, and no right lock is accused.
+func TestKinds(t *testing.T) {
+	for name, c := range kinds {
+		_, h := told(t, Options{Holder: Holder{By: Auto}}, c.lines...)
+		if got := heard(h, "a", "b"); !slices.Equal(got, c.want) {
+			t.Errorf("%s:\ngot  %q\nwant %q", name, got, c.want)
+		}
+		if err := h.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if causes := failed(t, h); len(causes) > 0 {
+			t.Errorf("%s: %v", name, causes)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package witness
+
+import (
+	"strconv"
+	"time"
+
+	"hammerlock/history"
+)
+
+// swapped handles a GETSET on a lock whose tokens are the times at which its leases end. By the old value, its client
+// decides whether it has the lock: it has if that time is over. Else the holder keeps the lock, with another value. It
+// returns false if the value is no such time, or if the time is too close to tell.
+func (r *Reader) swapped(l *ledger, d *diff, q *sighting, op history.Op) bool {
+	end, ok := r.stamp(d.ended[0])
+	h := l.book.owner(d.ended[0])
+	if !ok || h == nil || op.Return == history.Forever {
+		return false
+	}
+	switch {
+	case end < op.Call:
+		gives := op
+		gives.TTL = 0
+		r.free(l.book, nil, h, gives, false) // its holder had agreed to that
+		h.stop(op.Return)
+		r.do(l.book, act{kind: history.Acquire, server: l.server, q: q, token: d.granted[0], says: did, op: op})
+	case end > op.Return:
+		op.Outcome, op.Reason = history.Failed, history.Busy
+		r.do(l.book, act{kind: history.Acquire, server: l.server, q: q, token: d.granted[0], says: didNot, op: op})
+		h.token = d.granted[0]
+	default:
+		return false
+	}
+	return true
+}
+
+// stamp returns the time that a token means, if it is a time of these years in seconds or milliseconds.
+func (r *Reader) stamp(token string) (time.Duration, bool) {
+	n, err := strconv.ParseFloat(token, 64)
+	if err != nil || n < 1e9 {
+		return 0, false
+	}
+	for unit := time.Second; unit >= time.Millisecond; unit /= 1000 {
+		if at := n * float64(unit); at > 1e18 && at < 4e18 {
+			return time.Duration(int64(at) - r.o.Epoch.UnixNano()), true
+		}
+	}
+	return 0, false
+}
