@@ -83,7 +83,7 @@ func (e *explainer) seek(from int32, n int, start single) (single, int) {
 
 // A part with deviations and too many states is searched again. Only the width cheapest states are kept after each
 // answer, and perAnswer states are looked at for each. The result may not be the cheapest story.
-const width, perAnswer = 32, 2000
+const width, perAnswer = 32, 400
 
 // narrow searches a part in this way.
 func (s *searcher) narrow(start single, from, to int32, first []int32) (best state, ok bool) {

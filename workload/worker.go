@@ -241,7 +241,8 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 		if woken, over = w.await(w.during(ctx), g.page.Lock, left); w.handed(g, woken) {
 			return history.None
 		}
-		if over {
+		// a lock that waits itself has given up, and has left its queue
+		if _, waits := w.lock.(locks.Patient); over || waits && reason == history.Busy {
 			return history.Impatient
 		}
 	}

@@ -65,6 +65,7 @@ type call struct {
 	answer chan message
 	hold   *hold // for an Acquire that was successful
 	left   bool  // no caller waits for the reply any more
+	lost   bool  // for an Acquire: its hold was reported as lost before its reply
 }
 
 func newCall(op string, left bool) *call {
@@ -76,6 +77,14 @@ type hold struct {
 	id   uint64
 	lost chan struct{}
 	told bool // it was reported as lost
+}
+
+// tell reports a hold as lost, once.
+func (h *hold) tell() {
+	if h != nil && !h.told {
+		h.told = true
+		close(h.lost)
+	}
 }
 
 // PID is the process ID of the program, and of its process group; 0 if there is none.
@@ -196,10 +205,10 @@ func (p *Process) event(m *message) error {
 		return fmt.Errorf("it reports hold %d as lost, which no acquire had: a hold is named by the id of its acquire",
 			m.Hold)
 	}
-	if h, ok := p.holds[m.Hold]; ok && !h.told { // the lock may have been released before
-		h.told = true
-		close(h.lost)
+	if c := p.calls[m.Hold]; c != nil {
+		c.lost = true // another thread of the program was quicker than the reply
 	}
+	p.holds[m.Hold].tell() // the lock may have been released before
 	return nil
 }
 
@@ -232,6 +241,9 @@ func (p *Process) answered(m *message, line []byte) error {
 	default:
 		c.hold = &hold{id: id, lost: make(chan struct{})}
 		p.holds[id] = c.hold
+		if c.lost {
+			c.hold.tell()
+		}
 	}
 	c.answer <- *m
 	return nil
