@@ -112,16 +112,30 @@ func (l *leaver) Wait(ctx context.Context, _ string) (history.Wake, error) {
 	return history.Poll, ctx.Err()
 }
 
+// early is a lock that waits itself, and gives up before the time that it was given is over.
+type early struct{ scripted }
+
+func (*early) AcquireWithin(context.Context, string, time.Duration, time.Duration) (locks.Lease, error) {
+	return locks.Lease{}, locks.ErrBusy
+}
+
 // TestAVisitThatGaveUpItsPlaceAsksNoMore: another try would be at the end of the queue, and a judge would take both
-// for one wait.
+// for one wait. Both locks have a queue and leave it: one when its context ends, one when it says that it is busy.
 func TestAVisitThatGaveUpItsPlaceAsksNoMore(t *testing.T) {
+	busy := func(int) error { return locks.ErrBusy }
+	for _, l := range []locks.Lock{&leaver{scripted{acquire: busy}}, &early{scripted{acquire: busy}}} {
+		gaveUp(t, l)
+	}
+}
+
+func gaveUp(t *testing.T, l locks.Lock) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := &leaver{scripted{acquire: func(int) error { return locks.ErrBusy }}}
 		plan := Shape{Workers: 1, Keys: 1, Visits: 3, End: time.Hour, Wait: 20 * time.Millisecond, TTL: time.Second}
 		_, ops, _ := run(t, plan, func(int) locks.Lock { return l }, t.Context())
 		if tries := count(ops, history.Acquire, history.Failed); tries != int64(plan.Visits) ||
 			count(ops, history.End, history.Failed) != tries {
-			t.Errorf("%d tries of %d visits: %+v", tries, plan.Visits, ops)
+			t.Errorf("%T: %d tries of %d visits: %+v", l, tries, plan.Visits, ops)
 		}
 	})
 }

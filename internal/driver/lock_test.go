@@ -125,6 +125,15 @@ func TestAHoldThatIsReportedLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-lost.Lost
+	soon, err := a.Acquire(t.Context(), "lost-at-once", time.Hour) // it reports the loss before it answers the acquire
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-soon.Lost:
+	default:
+		t.Error("a loss that was reported before its grant was dropped")
+	}
 	select {
 	case <-kept.Lost:
 		t.Error("another hold was lost, too")

@@ -174,6 +174,9 @@ func (e *evil) serve(m message) int {
 		fmt.Fprintln(os.Stderr, "asked not to wait")
 		return 6
 	case op == "acquire":
+		if m["key"] == "lost-at-once" {
+			e.say(message{"event": "lost", "hold": id})
+		}
 		if e.acquires++; e.acquires >= turn {
 			if code, said := e.misbehave(id); said {
 				return code
