@@ -131,7 +131,8 @@ func TestAVisitThatGaveUpItsPlaceAsksNoMore(t *testing.T) {
 func gaveUp(t *testing.T, l locks.Lock) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		plan := Shape{Workers: 1, Keys: 1, Visits: 3, End: time.Hour, Wait: 20 * time.Millisecond, TTL: time.Second}
+		plan := Shape{Workers: 1, Keys: 1, Visits: 3, End: time.Hour, Wait: 20 * time.Millisecond, TTL: time.Second,
+			Retry: time.Millisecond}
 		_, ops, _ := run(t, plan, func(int) locks.Lock { return l }, t.Context())
 		if tries := count(ops, history.Acquire, history.Failed); tries != int64(plan.Visits) ||
 			count(ops, history.End, history.Failed) != tries {
