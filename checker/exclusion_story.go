@@ -212,7 +212,7 @@ func promise(r *ruler, h *hold) string {
 func consequence(c *Case, r *ruler, f finding) (story []string, remedy string, known bool) {
 	if i := &c.holds[f.pair.first]; f.cause == history.Overrun && i.releaseCall < i.stored {
 		return []string{fmt.Sprintf("%s released the lock at %s, and stored after that", who(i.Worker),
-			clock(i.releaseCall))}, "Store before the release.", true
+			clock(i.releaseCall))}, "Store before the release, and only when the lock was granted.", true
 	} else if f.cause != history.DoubleGrant {
 		return whyOf(c, r, f), "", false
 	}

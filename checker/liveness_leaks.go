@@ -160,7 +160,12 @@ func (l *livenessCheck) stays(cause string, op *history.Op, o *owner, story stri
 		return
 	}
 	try := l.barredBy(op, o)
-	if try == nil {
+	switch {
+	case try != nil:
+	case o.hold != nil && o.hold.Release < 0 && o.hold.Crashed == history.Forever:
+		l.misses["stays, but its holder may live"]++
+		return
+	default:
 		l.misses["stays, and refuses no worker"]++
 		return
 	}

@@ -11,8 +11,8 @@ var lostUpdates = Checker{
 }
 
 // updateCauses are the causes, the worst first.
-var updateCauses = []string{history.Exclusion, history.ChangedRead, history.StaleRead, history.StoreLoss,
-	history.Overwritten, history.Duplicate, history.Corrupt, history.Phantom,
+var updateCauses = []string{history.Exclusion, history.ChangedRead, history.EarlyRead, history.StaleRead,
+	history.StoreLoss, history.Overwritten, history.Duplicate, history.Corrupt, history.Phantom,
 	history.ZombieWrite, history.Overrun}
 
 // updates is the tree of stores: each store names the one that it replaces. The true history of the counter is one path

@@ -39,6 +39,9 @@ func (u *updates) forgotten(otherwise string) string {
 func (u *updates) conflict(a, b int32) string {
 	for _, pair := range [2][2]int32{{a, b}, {b, a}} {
 		store, load := &u.Ops[pair[0]], u.load(pair[1])
+		if u.early(store, pair[1], load) {
+			return history.EarlyRead
+		}
 		if load < 0 || !u.before(store.Return, u.Ops[load].Call, store.Process, u.Ops[load].Process) {
 			continue
 		}
@@ -67,6 +70,20 @@ func (u *updates) conflict(a, b int32) string {
 // ofTheLock lists the causes by which a store is lost although the counter is correct: both visits held the lock, or
 // one was late.
 var ofTheLock = []string{history.Exclusion, history.ChangedRead, history.Overrun, history.ZombieWrite}
+
+// early tells whether a store's number was read before its hold was asked for. Either its load was, or no load is known
+// and the number does not count another store that had returned by then.
+func (u *updates) early(other *history.Op, store, load int32) bool {
+	h := u.hold(u.Ops[store].Hold)
+	if h == nil {
+		return false
+	}
+	call := u.acquire(h).Call
+	if load >= 0 {
+		return u.Ops[load].Call < call
+	}
+	return other.Outcome == history.OK && u.before(other.Return, call, other.Process, h.Process)
+}
 
 // explains returns the window that may have lost a store without fault of the lock; nil if none exists. A late visit
 // is excused if its process was paused for long enough. A planned fault explains only a store that was on its way when
@@ -205,7 +222,9 @@ func (u *updates) verdict() Verdict {
 			v.Summary += ", but the counter showed what it should not"
 		}
 	case u.acknowledged == 0:
-		v.Summary, v.scant = "no page view was stored", true
+		if v.Summary, v.scant = "no page view was stored", true; u.Wire != "" {
+			v.Summary = "no write of data was seen that can be attributed to a holder"
+		}
 	case u.excused > 0:
 		v.Summary = u.excuseText("lost page views")
 	case u.unexplained > 0 && !u.Allowed:

@@ -121,6 +121,16 @@ var lostUpdateCases = map[string]struct {
 	"a store that was called too late by a process that a fault stopped": {func(s *builder) {
 		s.stoppedInStore(24)
 	}, Fail, "overrun", "1 of 2"},
+	"an older count that was read before the hold, or elsewhere": {func(s *builder) {
+		s.store(1, s.grant(1, 0, 1, 10), 4, 0, 1)
+		s.final(100, s.store(2, s.grant(2, 20, 21, 1000), 24, 0, 1), 1)
+	}, Fail, "early-read", "1 of 2"},
+	"an older count that was loaded before the hold": {func(s *builder) {
+		s.store(1, s.grant(1, 0, 1, 10), 4, 0, 1)
+		hold := s.grant(2, 20, 21, 1000)
+		s.load(2, hold, 15, 0, 0)
+		s.final(100, s.store(2, hold, 24, 0, 1), 1)
+	}, Fail, "early-read", "1 of 2"},
 	"an older count is loaded": {func(s *builder) {
 		a := s.visit(1, 0, 0, 0)
 		s.visit(2, 20, a, 1)

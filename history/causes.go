@@ -15,6 +15,7 @@ const (
 	PartKept        = "part-kept"
 	Exclusion       = "exclusion"
 	ChangedRead     = "changed-read"
+	EarlyRead       = "early-read"
 	StaleRead       = "stale-read"
 	StoreLoss       = "store-loss"
 	ZombieWrite     = "zombie-write"

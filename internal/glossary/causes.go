@@ -48,7 +48,8 @@ var AllCauses = []Cause{
 		"Report a loss only when a server has said so or the lease is over: an error of one renewal is neither. " +
 			"See locks/catalogue/watchdog.go."},
 	{history.Overrun,
-		"A holder stored when its lease was over. The lock is right; its user must heed the deadline or use a fence.",
+		"A holder stored when it had the lock no more: its lease was over, or it had released. The lock is right; " +
+			"its user must heed the deadline or use a fence.",
 		"Let the holder stop at its deadline, or let the store refuse older fencing tokens. " +
 			"See locks/catalogue/fenced.go."},
 	{history.Phantom,
@@ -65,6 +66,9 @@ var AllCauses = []Cause{
 	{history.ChangedRead, "A reader loaded a page when it came and before it went, and a writer had stored meanwhile.",
 		"Count readers and writers by one script, which grants no writer while a reader has a lease. " +
 			"See locks/catalogue/read_write.go."},
+	{history.EarlyRead, "A visit stored a number that it had read before it was granted the lock, or elsewhere.",
+		"Read after the grant what you write before the release, and keep no number from the visit before. " +
+			"See workload/worker.go."},
 	{history.StaleRead, "A load did not see a store that had been acknowledged before.",
 		"Read the counter from the server that acknowledges its stores, and from no replica or cache. " +
 			"See workload/counter_redis.go."},

@@ -174,9 +174,6 @@ func (e *evil) serve(m message) int {
 		fmt.Fprintln(os.Stderr, "asked not to wait")
 		return 6
 	case op == "acquire":
-		if m["key"] == "lost-at-once" {
-			e.say(message{"event": "lost", "hold": id})
-		}
 		if e.acquires++; e.acquires >= turn {
 			if code, said := e.misbehave(id); said {
 				return code
@@ -218,6 +215,9 @@ func (e *evil) serve(m message) int {
 
 // acquire grants a key that is free or whose lease has ended.
 func (e *evil) acquire(m, answer message) {
+	if m["key"] == "lost-at-once" {
+		e.say(message{"event": "lost", "hold": m["id"]})
+	}
 	key, id := m["key"].(string), m["id"].(float64)
 	if e.mode == "several" { // it locks the last key only: a suite that sends just the first is never refused
 		keys := m["keys"].([]any)
