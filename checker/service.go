@@ -18,8 +18,8 @@ var OfServices = []Checker{
 		Check: judgeVisits},
 	{Name: "lost-updates", Doc: "every acknowledged visit is in the final count, and nothing else is",
 		Causes: []string{history.LostUpdate, history.Duplicate}, Check: judgeSums},
-	{Name: "duplicates", Doc: "no two visits get the same count", Causes: []string{history.Duplicate},
-		Check: judgeDuplicates},
+	{Name: "duplicates", Doc: "no two visits get the same count",
+		Causes: []string{history.LostUpdate, history.Duplicate}, Check: judgeDuplicates},
 	{Name: "linearizable",
 		Doc: "a visit that began after another one had its answer gets a greater count, " +
 			"and every count belongs to a visit",
@@ -160,6 +160,7 @@ func judgeSums(c *Case) Verdict {
 		v.Status, v.Cause, v.Violations = Fail, history.LostUpdate, lost
 		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, %s counted", human.Count(lost),
 			human.Count(acknowledged), human.Count(final))
+		v.Story = []string{v.Summary}
 	case more > 0 && c.Partial == "":
 		v.Status, v.Cause, v.Violations = Fail, history.Duplicate, more
 		v.Summary = fmt.Sprintf("%s page views counted, but at most %s were sent: something on the way repeats "+
@@ -193,11 +194,15 @@ var untold = Verdict{Status: NotJudged, Summary: "the answers tell no count"}
 
 func judgeDuplicates(c *Case) Verdict {
 	var v Verdict
+	cause := history.Duplicate
 	for _, p := range c.served() {
 		v.Exposed += int64(len(p.told))
 		for i := 1; i < len(p.told); i++ {
 			if a, b := p.told[i-1], p.told[i]; a.Value == b.Value {
 				v.Violations++
+				if p.read && p.lost() > 0 {
+					cause = history.LostUpdate
+				}
 				if v.Evidence == nil {
 					v.Evidence, v.Story = []history.Op{*a, *b}, []string{answered(a), answered(b)}
 				}
@@ -208,7 +213,7 @@ func judgeDuplicates(c *Case) Verdict {
 	case v.Exposed == 0:
 		return untold
 	case v.Violations > 0:
-		v.Status, v.Cause = Fail, history.Duplicate
+		v.Status, v.Cause = Fail, cause
 		v.Summary = fmt.Sprintf("%s of %s answers tell a count that another one tells too", human.Count(v.Violations),
 			human.Count(v.Exposed))
 	default:

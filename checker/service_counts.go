@@ -12,7 +12,7 @@ import (
 )
 
 // countCauses are the causes, the worst first.
-var countCauses = []string{history.Duplicate, history.OutOfOrder, history.Backwards, history.SkippedCount}
+var countCauses = []string{history.LostUpdate, history.Duplicate, history.OutOfOrder, history.Backwards, history.SkippedCount}
 
 // judgeCounts judges whether the answers are those of a counter that adds one for each visit (linearizability: Herlihy,
 // Wing 1990). The counts give the order of the visits, so one pass finds every contradiction. Porcupine must find the
@@ -53,9 +53,13 @@ func judgeCounts(c *Case) Verdict {
 	return v
 }
 
-// inOrder blames pairs of visits with equal counts, or whose earlier visit was told the greater count.
+// inOrder blames pairs of visits with equal counts, or whose earlier visit was told the greater count. Equal counts are
+// lost updates if the count at the end lacks visits.
 func (s *served) inOrder(b *blames[testimony]) {
 	s.disorder(s.told, func(cause string, smaller, greater *history.Op) {
+		if cause == history.Duplicate && s.read && s.lost() > 0 {
+			cause = history.LostUpdate
+		}
 		b.blame(cause, testimony{[]history.Op{*greater, *smaller}, []string{answered(greater), answered(smaller)}}, nil)
 	})
 }

@@ -43,7 +43,7 @@ func TestServices(t *testing.T) {
 		"right":                {visits{{1, 4, 1, ok}, {2, 5, 2, ok}, {6, 7, 3, ok}}, 3, "pass, pass, pass"},
 		"right without counts": {visits{{1, 4, 0, ok}, {2, 5, 0, ok}}, 2, "pass, not judged, not judged"},
 		"lost": {
-			visits{{1, 4, 1, ok}, {2, 5, 1, ok}}, 1, "fail lost-update, fail duplicate, fail duplicate",
+			visits{{1, 4, 1, ok}, {2, 5, 1, ok}}, 1, "fail lost-update, fail lost-update, fail lost-update",
 		},
 		"lost, and nothing told": {
 			visits{{1, 4, 0, ok}, {2, 5, 0, ok}}, 1, "fail lost-update, not judged, not judged",
@@ -244,7 +244,7 @@ func TestManyDuplicatesAreJudgedAtOnce(t *testing.T) {
 		all = append(all, visits{{time.Duration(i), time.Duration(2000 + i), int64(1 + i/40), history.OK}}...)
 	}
 	verdicts, err := Judge(all.history(50).prepared())
-	if err != nil || verdicts[3].Cause != "duplicate" || verdicts[3].Misses["timeout"] > 0 {
+	if err != nil || verdicts[3].Cause != "lost-update" || verdicts[3].Misses["timeout"] > 0 {
 		t.Errorf("got %s, %d timeouts, %v", verdicts[3].Cause, verdicts[3].Misses["timeout"], err)
 	}
 }
