@@ -12,7 +12,8 @@ import (
 )
 
 // countCauses are the causes, the worst first.
-var countCauses = []string{history.LostUpdate, history.Duplicate, history.OutOfOrder, history.Backwards, history.SkippedCount}
+var countCauses = []string{history.LostUpdate, history.Duplicate, history.OutOfOrder, history.Backwards,
+	history.SkippedCount}
 
 // judgeCounts judges whether the answers are those of a counter that adds one for each visit (linearizability: Herlihy,
 // Wing 1990). The counts give the order of the visits, so one pass finds every contradiction. Porcupine must find the
