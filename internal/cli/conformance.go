@@ -54,7 +54,7 @@ func (o *options) oneLock(args []string, st *step) error {
 	for _, name := range args[:min(len(args), 1)] {
 		lock, err := locksOf(o.plan.Known).Find(name)
 		if err != nil {
-			o.Mistake("", "%q: %v", name, err)
+			o.Mistake("", "%q: %v; or one argument for a program, as 'exec:python3 driver.py'", name, err)
 		}
 		o.plan.Locks = []locks.Spec{lock}
 	}

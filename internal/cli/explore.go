@@ -58,7 +58,7 @@ func (e Env) exploreCommand() *cobra.Command {
 		o: explore.Defaults}
 	x.o.Random = true
 	settings.Some(&x.Set, flag(session, "lock", "these locks"), &x.locks,
-		settings.Catalogue[locks.Spec]{All: known.Locks, Name: func(s locks.Spec) string { return s.Name }})
+		settings.Catalogue[locks.Spec]{All: known.Locks, Name: func(s locks.Spec) string { return s.Name }, Own: inGo})
 	x.Integer(flag(session, "clients", "how many clients, each a process of its own unless --together"), &x.o.Clients,
 		5)
 	x.Toggle(flag(session, "together", "the clients live in one process, which does not crash"), "", &x.o.Together)

@@ -40,6 +40,15 @@ func program(text string) (s locks.Spec, is bool, err error) {
 	return locks.Spec{Name: text, Program: &locks.Program{Args: args}}, true, err
 }
 
+// inGo refuses programs where a lock must be part of this one.
+func inGo(text string) (s locks.Spec, is bool, err error) {
+	if is = strings.HasPrefix(text, execPrefix); is {
+		err = fmt.Errorf("a program cannot be explored, only a lock in Go can: verify --lock %s runs it on real servers",
+			quote(text))
+	}
+	return s, is, err
+}
+
 // programs joins the parts of commands that contain commas. After exec:, all parts belong to the command, up to the
 // name of a lock or the next exec:.
 func programs(parts, names []string) (list []string) {
