@@ -43,8 +43,8 @@ func program(text string) (s locks.Spec, is bool, err error) {
 // inGo refuses programs where a lock must be part of this one.
 func inGo(text string) (s locks.Spec, is bool, err error) {
 	if is = strings.HasPrefix(text, execPrefix); is {
-		err = fmt.Errorf("a program cannot be explored, only a lock in Go can: verify --lock %s runs it on real servers",
-			quote(text))
+		err = fmt.Errorf("a program cannot be explored, only a lock in Go can: "+
+			"verify --lock %s runs it on real servers", quote(text))
 	}
 	return s, is, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"hammerlock/history"
@@ -74,7 +75,7 @@ func (r *Reader) stored(e *wire.Effect, key string) {
 		return
 	}
 	value := understand(forKey(e.Args, key)).token
-	if e.Args[0] == "INCR" {
+	if strings.HasPrefix(e.Args[0], "INCR") || strings.HasPrefix(e.Args[0], "DECR") {
 		value = "" // the sum is in the reply
 	}
 	s := made(r.sheets, subject{e.DB, key}, sheet{})
