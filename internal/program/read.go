@@ -2,6 +2,7 @@ package program
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -135,6 +136,9 @@ func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 			"changes of locks that no seen command names: by scripts that make the names of keys, or past the proxy")
 	}
 	count(t.Unreleased, "grants that were never given back")
+	count(t.InVain, fmt.Sprintf("tries were refused by %s of clients whose connections had ended, more than a second "+
+		"after that and after their leases: if these clients are dead, the lock is never granted again",
+		human.Quantity(t.Orphaned, "hold")))
 	if count(t.Strange, "keys or scripts with commands that are not understood"); t.Unknown != "" {
 		all[len(all)-1].Text += ", as " + t.Unknown + ": what they did to a lock is not judged"
 	}

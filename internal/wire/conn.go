@@ -95,6 +95,7 @@ func (c *conn) serve() {
 	sides.Wait()
 	c.end(gently)
 	c.forgo(true)
+	c.proxy.run.Sink.Event(Event{Kind: Closed, Server: c.proxy.server, At: c.proxy.run.Clock.Stamp(), Conn: c.id})
 }
 
 // unseen ends the parsing of the connection. It reports the reason, once.

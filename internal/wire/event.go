@@ -72,6 +72,7 @@ const (
 	PassedThrough EventKind = iota // from now on, a connection is forwarded without being parsed; Text says why
 	TapBegan                       // from now on, effects are complete
 	TapLost                        // from now on, effects are missing; Text says why
+	Closed                         // the connection Conn of a client has ended
 )
 
 // Event is a change in the visibility of a connection or a server.
@@ -80,6 +81,7 @@ type Event struct {
 	Server int
 	At     time.Duration
 	Text   string
+	Conn   int64 // set for Closed
 
 	Replica bool // the server is a replica, so its effects are those of its primary
 	Missing bool // some effects since TapLost are missing

@@ -46,6 +46,9 @@ type hold struct {
 	since   time.Duration // time of the grant
 	closed  bool          // a notice of its end was sent
 	endless bool          // a notice that it never expires was sent
+	gone    time.Duration // its client's connection ended then; 0 = not yet, or the client has another one
+	alone   time.Duration // the time from which its lease was over or endless, and its connection had ended
+	vain    bool          // a try that was refused long after that was counted
 }
 
 func (r *Reader) book(s subject) *book {
@@ -96,6 +99,7 @@ func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool)
 		if h := b.of(arg); h != nil && byToken {
 			if h.who != r.who(q) {
 				r.pooled++
+				h.gone = 0
 			}
 			return h, false
 		}
@@ -312,6 +316,7 @@ func (r *Reader) sweep() {
 	}
 	for s, b := range r.books {
 		b.lapse(r)
+		b.closed(r)
 		for _, h := range slices.Clone(b.holds) {
 			if h.end < r.now-keepBound {
 				r.Unreleased++
@@ -329,6 +334,7 @@ func (r *Reader) sweep() {
 			delete(r.books, s)
 		}
 	}
+	clear(r.closed)
 	for at := range r.ledgers {
 		if r.books[at.subject] == nil {
 			delete(r.ledgers, at)

@@ -48,7 +48,8 @@ func TestBlindWrites(t *testing.T) {
 		"beside the lock": {slices.Concat(first, visit, []string{"B 30 31 SET n 6 = OK", "! 32 SET n 6"}), false},
 		"after it was read": {slices.Concat(first, visit, []string{"B 25 26 GET n = 6", "B 30 31 SET n 7 = OK",
 			"! 32 SET n 7"}), true},
-		"an addition counts": {slices.Concat(first, visit, []string{"B 30 31 INCRBY n 1 = 7", "! 32 INCRBY n 1"}), true},
+		"an addition counts": {slices.Concat(first, visit, []string{"B 30 31 INCRBY n 1 = 7",
+			"! 32 INCRBY n 1"}), true},
 	} {
 		r, h := told(t, Options{Data: []string{"n"}}, c.lines...)
 		stores := 0

@@ -146,6 +146,14 @@ func (r *Reader) unheard(server int) {
 	}
 }
 
+// deafened records a blind time if neither a connection's commands nor its server's effects are seen. Any lock may
+// have changed in that time.
+func (r *Reader) deafened(server int) {
+	if v := r.server(server); v.unseen > 0 && !v.tapped && !v.replica {
+		r.blind = append(r.blind, history.Op{Key: -1, Value: int64(server), Call: r.now})
+	}
+}
+
 // forget drops the state of a server's keys, because effects are missing. If the server kept running, a hold may have
 // ended unseen. If it was restarted, it may have lost its keys, which is an incident. If it follows another server
 // now, its keys no longer count.

@@ -213,3 +213,35 @@ func TestAClientKeepsItsNumber(t *testing.T) {
 		t.Errorf("%d workers, want 2", h.Workers)
 	}
 }
+
+// TestHeldByTheDead: tries that are refused long after the holder's connection ended are counted, if its lease is
+// endless or others keep it alive. A lease that is its own, and a token that comes over another connection, are not
+// counted.
+func TestHeldByTheDead(t *testing.T) {
+	for name, c := range map[string]struct {
+		lines []string
+		want  int64
+	}{
+		"without a lease":       {[]string{"A 1 2 SETNX lock:1 a = 1", "! 3 SETNX lock:1 a"}, 2},
+		"within its lease":      {[]string{"A 1 2 SET lock:1 a NX PX 9000 = OK", "! 3 SET lock:1 a PXAT +9001"}, 0},
+		"another connection":    {[]string{"A 1 2 SETNX lock:1 a = 1", "! 3 SETNX lock:1 a"}, 0},
+		"a lease kept by tries": {[]string{"A 1 2 SET lock:1 a NX PX 900 = OK", "! 3 SET lock:1 a PXAT +901"}, 2},
+	} {
+		lines := slices.Concat(c.lines, []string{"X 10 A"})
+		for n := range 5 {
+			at := 800 + 800*n
+			lines = append(lines, fmt.Sprintf("B %d %d SETNX lock:1 b = 0", at, at+1))
+			switch name {
+			case "a lease kept by tries":
+				lines = append(lines, fmt.Sprintf("B %d %d PEXPIRE lock:1 900 = 1", at+2, at+3),
+					fmt.Sprintf("! %d PEXPIREAT lock:1 +%d", at+3, at+902))
+			case "another connection":
+				lines = append(lines, fmt.Sprintf("C %d %d EVALSHA e00 1 lock:1 a 0 = 1", at+2, at+3),
+					fmt.Sprintf("! %d PEXPIREAT lock:1 +%d", at+3, at+9000))
+			}
+		}
+		if r, _ := told(t, Options{}, lines...); r.InVain < c.want || (c.want == 0) != (r.Orphaned == 0) {
+			t.Errorf("%s: %d tries in vain, %d holds; want %d", name, r.InVain, r.Orphaned, c.want)
+		}
+	}
+}

@@ -23,6 +23,8 @@ type Tallies struct {
 	Passed     int64         // connections that are forwarded without being parsed
 	Lease      time.Duration // longest lease that was granted
 	Unreleased int64         // holds that were not released
+	Orphaned   int64         // holds that refused others when their connection had ended and their lease should be over
+	InVain     int64         // tries that they refused
 	Permits    int           // largest number of simultaneous holders of one lock, if a lock admits several
 	Reentrant  bool
 	Full       bool  // operations were lost, because Options.Most was reached

@@ -91,6 +91,7 @@ func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
 	}
 	w := b.waiting(r, q, token, op.Call)
 	r.refused(b, w, &op)
+	b.inVain(r, &op)
 	if !b.seen {
 		return // the holder is unknown
 	}
@@ -101,4 +102,35 @@ func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
 	}
 	op.Worker = w.worker
 	r.put(q, op)
+}
+
+// closed notes the holders and the waiters whose connections have ended.
+func (b *book) closed(r *Reader) {
+	for _, h := range b.holds {
+		if at := r.closed[h.who]; at > 0 {
+			h.gone, h.alone = at, at
+			if h.end != history.Forever {
+				h.alone = max(at, h.end)
+			}
+		}
+	}
+	for _, w := range b.waiters {
+		if r.closed[w.who] > 0 {
+			b.forsake(r, w)
+		}
+	}
+}
+
+// inVain counts a refused try if the holder's connection had ended long before, and its lease was over or endless. Then
+// others may have kept the lease alive. But the holder may live, and may have another connection.
+func (b *book) inVain(r *Reader, op *history.Op) {
+	for _, h := range b.holds {
+		if h.gone == 0 || h.ended || op.Call < h.alone+endlessBound {
+			continue
+		}
+		if r.InVain++; !h.vain {
+			h.vain = true
+			r.Orphaned++
+		}
+	}
 }

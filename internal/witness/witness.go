@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -69,8 +70,9 @@ type Reader struct {
 
 	servers map[int]*server
 	ledgers map[place]*ledger
-	active  map[*ledger]bool // ledgers with requests or changes that wait
-	endless map[*ledger]bool // ledgers with a holder and no expiry
+	active  map[*ledger]bool         // ledgers with requests or changes that wait
+	endless map[*ledger]bool         // ledgers with a holder and no expiry
+	closed  map[string]time.Duration // clients whose connection has ended since the last sweep
 	books   map[subject]*book
 	scripts map[string]*script
 	flights map[flight]*sighting
@@ -177,7 +179,7 @@ func NewReader(o Options) *Reader {
 	o.Sites = max(o.Sites, 1)
 	return &Reader{
 		o: o, servers: map[int]*server{}, ledgers: map[place]*ledger{}, active: map[*ledger]bool{},
-		endless: map[*ledger]bool{}, books: map[subject]*book{},
+		endless: map[*ledger]bool{}, closed: map[string]time.Duration{}, books: map[subject]*book{},
 		scripts: map[string]*script{}, flights: map[flight]*sighting{}, pages: map[subject]int32{},
 		grants: map[string]int{}, sheets: map[subject]*sheet{}, spans: map[string][]*span{},
 		scribe: scribe{own: map[string][]int32{}, notes: map[history.ID]string{}, known: map[history.ID]bool{},
@@ -356,20 +358,16 @@ func (r *Reader) Event(e wire.Event) {
 		v.tapped, v.lost = false, e.At
 		r.TapsLost++
 		r.deafened(e.Server)
+	case wire.Closed:
+		if r.o.Holder.By != ByArg {
+			r.closed[strconv.FormatInt(e.Conn, 10)] = e.At
+		}
 	case wire.PassedThrough:
 		r.Passed++
 		if v := r.server(e.Server); v.unseen == 0 {
 			v.unseen = e.At
 			r.deafened(e.Server)
 		}
-	}
-}
-
-// deafened records a blind time if neither a connection's commands nor its server's effects are seen. Any lock may
-// have changed in that time.
-func (r *Reader) deafened(server int) {
-	if v := r.server(server); v.unseen > 0 && !v.tapped && !v.replica {
-		r.blind = append(r.blind, history.Op{Key: -1, Value: int64(server), Call: r.now})
 	}
 }
 

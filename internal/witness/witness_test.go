@@ -36,6 +36,11 @@ func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) 
 			w.told = append(w.told, telling{e.At, func(r *Reader) { r.Event(e) }})
 			continue
 		}
+		if words[0] == "X" {
+			e := wire.Event{Kind: wire.Closed, At: ms(1), Conn: int64(words[2][0])}
+			w.told = append(w.told, telling{e.At, func(r *Reader) { r.Event(e) }})
+			continue
+		}
 		if words[0] == "K" {
 			at := ms(1)
 			w.told = append(w.told, telling{at, func(r *Reader) { r.Crashed(at) }})
