@@ -9,6 +9,9 @@ import (
 // that is unlike the change is taken last.
 func (r *Reader) cause(l *ledger, c *change, d *diff) (e *entry) {
 	may := func(e *entry) bool { return r.may(l, c, d, e) }
+	if c.commands[0][0] == "INCR" && len(d.granted) == 0 {
+		l.passOver(c)
+	}
 	defer func() {
 		if e != nil && e.intent == runs && len(d.shallower) > 0 {
 			e = l.earlier(e, d, may)
@@ -76,4 +79,15 @@ func (l *ledger) earlier(e *entry, d *diff, may func(*entry) bool) *entry {
 		}
 	}
 	return e
+}
+
+// passOver drops the request that added one to a number, which was not known to be a lock then: it is no cause of a
+// later grant.
+func (l *ledger) passOver(c *change) {
+	for e := range l.heard.all() {
+		if e.counts() && e.says == did && e.Call <= c.at {
+			l.drop(e)
+			return
+		}
+	}
 }

@@ -104,6 +104,9 @@ func keysOf(args []string) []string {
 // counted is the token of a lock that is a number. The client that makes it one is granted the lock.
 const counted = "1"
 
+// counts tells whether a request adds one to a number.
+func (s *sighting) counts() bool { return strings.HasPrefix(s.Args[0], "INCR") }
+
 // forKey returns the part of a command that concerns one of its keys.
 func forKey(args []string, key string) []string {
 	by := map[string]string{"INCRBY": "INCR", "DECRBY": "DECR"}[args[0]]

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"hammerlock/history"
@@ -14,6 +15,10 @@ import (
 // script's text. If that text is unknown, the script may have done anything to a hold.
 func (r *Reader) infer(l *ledger, s *sighting) {
 	if k := s.Reply.Kind; k == wire.Error || k == wire.NotExecuted || !s.answered {
+		return
+	}
+	if s.counts() || strings.HasPrefix(s.Args[0], "DECR") {
+		r.Strange, r.Unknown = r.Strange+1, s.Args[0] // it may be a counter
 		return
 	}
 	op := history.Op{Key: r.page(l.subject), Call: s.Call, Return: s.Return, Outcome: history.OK, TTL: s.ttl}

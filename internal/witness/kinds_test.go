@@ -55,8 +55,18 @@ var kinds = map[string]struct {
 	"a number": {[]string{
 		"A 1 2 INCR lock:1 = 1", "! 3 INCR lock:1", "A 3 4 PEXPIRE lock:1 100 = 1", "! 5 PEXPIREAT lock:1 +103",
 		"B 6 7 INCRBY lock:1 1 = 2", "! 8 INCR lock:1", "B 8 9 DECRBY lock:1 1 = 1", "! 10 DECR lock:1",
-		"A 12 13 DECR lock:1 = 0", "! 14 DECR lock:1", "B 20 21 INCR lock:1 = 1", "! 22 INCR lock:1"},
-		[]string{"acquire  ok", "extend  ok", "acquire  failed", "release  ok", "acquire  ok"}},
+		"A 12 13 DECR lock:1 = 0", "! 14 DECR lock:1", "B 20 21 INCR lock:1 = 1", "! 22 INCR lock:1",
+		"A 24 25 INCR lock:1 = 2", "! 26 INCR lock:1", "A 27 28 DECR lock:1 = 1", "! 28 DECR lock:1",
+		"B 30 31 DECR lock:1 = 0", "! 32 DECR lock:1"}, // that it is a lock is not known at first
+		[]string{"acquire  ok", "acquire  failed", "release  ok"}},
+	"a number that a script makes one": {[]string{
+		"A 1 2 EVALSHA aaa 1 lock:1 100 = 1", "! 3 INCR lock:1", "& 3 PEXPIREAT lock:1 +103",
+		"A 12 13 DEL lock:1 = 1", "! 14 DEL lock:1"},
+		[]string{"acquire  ok", "release  ok"}},
+	"a counter of fences, and a number of permits": {[]string{
+		"A 1 2 INCR lock:1 = 1", "! 3 INCR lock:1", "B 4 5 INCR lock:1 = 2", "! 6 INCR lock:1", "K 8",
+		"C 10 11 INCR lock:1 = 3", "! 12 INCR lock:1", "C 14 15 DECR lock:2 = 2", "! 16 DECR lock:2",
+		"C 20 21 INCR lock:2 = 3", "! 22 INCR lock:2"}, nil},
 	"a time that is over, swapped": {[]string{
 		"A 1 2 SETNX lock:1 +50 = 1", "! 3 SETNX lock:1 +50", "B 60 61 GETSET lock:1 +160 = 1", "! 62 SET lock:1 +160",
 		"C 62 63 GETSET lock:1 +162 = 1", "! 64 SET lock:1 +162", "B 70 71 DEL lock:1 = 1", "! 72 DEL lock:1"},

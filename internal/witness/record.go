@@ -13,6 +13,10 @@ const fewRequests = 64
 // fields such as owner, host and since. Then the token is the value that HSETNX has set, since only that keeps others
 // out, or else the first argument of the request that is a value.
 func (l *ledger) shape(c *change) {
+	named := func(name string) bool {
+		return slices.ContainsFunc(c.commands, func(args []string) bool { return args[0] == name })
+	}
+	l.state.number = l.state.number || named("INCR") && named("PEXPIREAT")
 	if l.shaped {
 		return
 	}

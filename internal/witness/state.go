@@ -14,7 +14,8 @@ type state struct {
 	wrote   []string         // tokens that the last commands wrote
 	scored  bool             // the key is a sorted set, and counts are scores
 	counts  bool             // counts tell how often an owner has entered
-	count   int64            // for a lock that is a number
+	count   int64            // for a number: its value
+	number  bool             // the number is a lock: it was given an end, lowered or deleted; a counter only grows
 	field   string           // for a hash that is a record of its owner: the field with the token
 	strange string           // the command that was not understood; empty = none
 }
@@ -64,23 +65,18 @@ func (s *state) execute(args []string) {
 			s.write(w.token, 1)
 		}
 	case "DEL", "UNLINK", "GETDEL", "RENAME", "FLUSHALL", "FLUSHDB":
+		s.number = s.number || s.count > 0
 		s.clear()
 	case "PEXPIREAT", "EXPIREAT":
-		if len(rest) > 0 && s.held() {
+		if s.number = s.number || s.count > 0; len(rest) > 0 && s.held() {
 			s.until = w.until
 		}
 	case "PERSIST":
 		s.until = 0
 	case "HSET", "HMSET", "HSETNX", "HINCRBY", "HDEL":
 		s.fields(args[0], rest)
-	case "INCR":
-		if s.count++; s.count == 1 {
-			s.write(counted, 1)
-		}
-	case "DECR":
-		if s.count--; s.count <= 0 {
-			s.owners = nil
-		}
+	case "INCR", "DECR":
+		s.counted(args[0])
 	case "SADD":
 		for _, m := range rest {
 			s.write(m, 1)
@@ -96,6 +92,23 @@ func (s *state) execute(args []string) {
 		}
 	default:
 		s.strange = args[0]
+	}
+}
+
+// counted applies a command on a number.
+func (s *state) counted(name string) {
+	switch {
+	case s.count == 0 && (s.held() || name == "DECR"): // a number that was set, as of a semaphore
+		s.strange = name
+	case name == "DECR":
+		if s.count--; s.count == 0 {
+			s.owners = nil
+		}
+		s.number = true
+	default:
+		if s.count++; s.count == 1 && s.number {
+			s.write(counted, 1)
+		}
 	}
 }
 
