@@ -76,8 +76,8 @@ late       FAIL         exclusion: overrun
 cost       NOT RUN      no time
 
 FAIL          exclusion: overrun (late, crash)
-              A holder stored when its lease was over. The lock is right; its user must heed the
-              deadline or use a fence.
+              A holder stored when it had the lock no more: its lease was over, or it had released.
+              The lock is right; its user must heed the deadline or use a fence.
               short
 what to do    Stop in time.
 repeat        again
