@@ -20,7 +20,8 @@ func (r *Reader) swapped(l *ledger, d *diff, q *sighting, op history.Op) bool {
 	case end < op.Call:
 		gives := op
 		gives.TTL = 0
-		r.free(l.book, nil, h, gives, false) // its holder had agreed to that
+		// its holder had agreed to that
+		r.do(l.book, act{kind: history.Release, server: l.server, token: h.token, hold: h, says: did, op: gives})
 		h.stop(op.Return)
 		r.do(l.book, act{kind: history.Acquire, server: l.server, q: q, token: d.granted[0], says: did, op: op})
 	case end > op.Return:
