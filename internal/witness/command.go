@@ -107,13 +107,19 @@ const counted = "1"
 // counts tells whether a request adds one to a number.
 func (s *sighting) counts() bool { return strings.HasPrefix(s.Args[0], "INCR") }
 
-// forKey returns the part of a command that concerns one of its keys.
+// forKey returns the part of a command that concerns one of its keys. An addition of one has one name.
 func forKey(args []string, key string) []string {
-	by := map[string]string{"INCRBY": "INCR", "DECRBY": "DECR"}[args[0]]
-	if by != "" && len(args) == 3 && args[2] == "1" {
-		return []string{by, key}
+	one := ""
+	switch args[0] {
+	case "INCRBY", "DECRBY":
+		if len(args) == 3 && args[2] == "1" {
+			return []string{strings.TrimSuffix(args[0], "BY"), key}
+		}
+	case "MSET":
+		one = "SET"
+	case "MSETNX":
+		one = "SETNX"
 	}
-	one := map[string]string{"MSET": "SET", "MSETNX": "SETNX"}[args[0]]
 	for i := 1; one != "" && i+1 < len(args); i += 2 {
 		if args[i] == key {
 			return []string{one, key, args[i+1]}
