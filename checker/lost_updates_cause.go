@@ -40,7 +40,7 @@ func (u *updates) conflict(a, b int32) string {
 	for _, pair := range [2][2]int32{{a, b}, {b, a}} {
 		store, load := &u.Ops[pair[0]], u.load(pair[1])
 		if u.early(store, pair[1], load) {
-			return history.EarlyRead
+			return u.forgotten(history.EarlyRead)
 		}
 		if load < 0 || !u.before(store.Return, u.Ops[load].Call, store.Process, u.Ops[load].Process) {
 			continue

@@ -192,7 +192,8 @@ func (f *Findings) close(p *human.Printer) {
 	p.Maybe("replay", f.Replay)
 	for i := range f.Judged {
 		if len(f.Judged) > 1 && len(f.Judged[i].Seen) > 0 {
-			p.Fact("run", f.Judged[i].title())
+			p.Line("")
+			p.Line("%s", f.Judged[i].title())
 		}
 		for _, seen := range f.Judged[i].Seen {
 			p.Fact(seen.Label, seen.Text)
