@@ -2,7 +2,7 @@
 .POSIX:
 
 GO = go
-# make perf takes five minutes, PERF=full twelve: more rounds are calmer.
+# make perf takes ten minutes, PERF=full longer: more rounds are calmer.
 PERF = quick
 
 .PHONY: help build bench failover pageviews beyond beyond-servers beyond-vet beyond-test compare drivers drivers-perf record record-deps test test-strict test-logic test-full flakes lint perf aa soak simulate expect mutants baselines waiting man completions notices readme readme-check pictures site release-check clean
@@ -18,7 +18,7 @@ help:
 	@echo 'make test-full  the same with more random cases (with NIGHTLY=true all), and the recipes of CONTRIBUTING.md in a copy of the tree'
 	@echo 'make flakes  make test-strict ten times beside a busy loop on each core: which tests are red now and then? Two hours'
 	@echo 'make lint    staticcheck, and the workflows in .github'
-	@echo 'make perf    what the suite itself costs, and how locks wait for one hot page; five minutes, calmer with PERF=full'
+	@echo 'make perf    what the suite itself costs, and how locks wait for one hot page; ten minutes, calmer with PERF=full'
 	@echo 'make aa      20 real comparisons of a thing with itself, and planted differences; six minutes'
 	@echo 'make soak    right locks under faults, CPU hogs and pauses for 90 minutes (SOAK=10m SOAK_LOCKS=lease): none may be accused'
 	@echo 'make simulate  judge 50 000 simulated histories of right locks and as many of wrong ones; minutes (SIMULATE=5000 SIMULATE_SEED=1)'

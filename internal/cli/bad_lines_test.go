@@ -54,6 +54,8 @@ var badLines = []struct{ line, answer string }{
 	{"verify http --visit 'GET 127.0.0.1:80/v' --count 'GET http://h/v'", "an address begins with http:// " +
 		"or https:// and a host"},
 	{"verify --lock exec:./notes.txt", "chmod +x ./notes.txt makes it a program"},
+	{"verify explore --lock 'exec:python3 x.py'", "verify --lock 'exec:python3 x.py' runs it on real servers"},
+	{"verify conformance python3 x.py", "or one argument for a program, as 'exec:python3 driver.py'"},
 	// Servers that are up already.
 	{"bench --addr http://h", "--addr http://...: an address is HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB"},
 	{"verify --addr sentinel://h/mymaster", "--topology sentinel says what is there"},

@@ -139,6 +139,15 @@ func driven(t *testing.T, mode string, ends bool) error {
 	return err
 }
 
+// TestAProgramThatIsNoDriver: the error quotes what it printed in place of a greeting.
+func TestAProgramThatIsNoDriver(t *testing.T) {
+	t.Parallel()
+	_, err := Greet(t.Context(), []string{"echo", "hi"}, []string{"PATH=" + os.Getenv("PATH")})
+	if err == nil || !strings.Contains(err.Error(), `it printed "hi\n", which is no message`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestASlowStartIsAskedAgain: a program without a timely greeting is started a second time.
 func TestASlowStartIsAskedAgain(t *testing.T) {
 	t.Parallel()

@@ -139,8 +139,8 @@ func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 	count(t.InVain, fmt.Sprintf("tries were refused by %s of clients whose connections had ended, more than a second "+
 		"after that and after their leases: if these clients are dead, the lock is never granted again",
 		human.Quantity(t.Orphaned, "hold")))
-	if count(t.Strange, "keys or scripts with commands that are not understood"); t.Unknown != "" {
-		all[len(all)-1].Text += ", as " + t.Unknown + ": what they did to a lock is not judged"
+	if count(t.Strange, "keys or scripts with commands that are not understood"); t.StrangeAs != "" {
+		all[len(all)-1].Text += ", as " + t.StrangeAs + ": what they did to a lock is not judged"
 	}
 	count(t.Passed, "connections that were passed on unseen")
 	if c := s.recorder; c != nil {

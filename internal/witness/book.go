@@ -46,9 +46,10 @@ type hold struct {
 	since   time.Duration // time of the grant
 	closed  bool          // a notice of its end was sent
 	endless bool          // a notice that it never expires was sent
-	gone    time.Duration // its client's connection ended then; 0 = not yet, or the client has another one
-	alone   time.Duration // the time from which its lease was over or endless, and its connection had ended
-	vain    bool          // a try that was refused long after that was counted
+	// alone is the time from which its connection had ended, and its lease was over or endless; 0 = not so, or its
+	// client has another connection.
+	alone time.Duration
+	vain  bool // a try that was refused long after that was counted
 }
 
 func (r *Reader) book(s subject) *book {
@@ -99,7 +100,7 @@ func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool)
 		if h := b.of(arg); h != nil && byToken {
 			if h.who != r.who(q) {
 				r.pooled++
-				h.gone = 0
+				h.alone = 0
 			}
 			return h, false
 		}
@@ -244,6 +245,9 @@ func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) 
 	delete(r.doubted, h)
 	r.told(q, h, op, guess)
 	if op.Value == 0 {
+		if v := &r.workers[h.worker]; guess || op.Outcome == history.Unknown { // it may still have the lock
+			v.free = max(v.free, min(h.end, h.call+keepBound))
+		}
 		for _, p := range r.spans[h.who] {
 			if p.hold == h {
 				p.to = min(p.to, op.Call)

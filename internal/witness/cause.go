@@ -85,7 +85,7 @@ func (l *ledger) earlier(e *entry, d *diff, may func(*entry) bool) *entry {
 // later grant.
 func (l *ledger) passOver(c *change) {
 	for e := range l.heard.all() {
-		if e.counts() && e.says == did && e.Call <= c.at {
+		if e.number && e.says == did && e.Call <= c.at {
 			l.drop(e)
 			return
 		}

@@ -69,6 +69,7 @@ type words struct {
 	until  int64         // server time in ms at which the key expires; 0 = its text does not show it
 	script string        // digest of the script
 	args   []string      // arguments that may be tokens: all but command names, key counts and keys
+	number bool          // it adds one to a number, or takes one from it
 }
 
 // keysOf returns the keys of a command. It knows the commands that locks and counters use.
@@ -103,9 +104,6 @@ func keysOf(args []string) []string {
 
 // counted is the token of a lock that is a number. The client that makes it one is granted the lock.
 const counted = "1"
-
-// counts tells whether a request adds one to a number.
-func (s *sighting) counts() bool { return strings.HasPrefix(s.Args[0], "INCR") }
 
 // forKey returns the part of a command that concerns one of its keys. An addition of one has one name.
 func forKey(args []string, key string) []string {
@@ -151,7 +149,9 @@ func understand(args []string) (w words) {
 	}
 	switch args[0] {
 	case "INCR":
-		w.token, w.args = counted, []string{counted}
+		w.number, w.token, w.args = true, counted, []string{counted}
+	case "DECR":
+		w.number = true
 	case "MSET", "MSETNX":
 		w.args = nil
 		for i := 2; i < len(args); i += 2 {
@@ -238,9 +238,9 @@ func (w *words) answered(q *wire.Request) says {
 		truth = didNot
 	}
 	switch {
-	case w.token == counted && strings.HasPrefix(q.Args[0], "INCR") && r.Int > 1:
+	case w.number && w.intent == tries && r.Int > 1:
 		return didNot
-	case w.intent == frees && strings.HasPrefix(q.Args[0], "DECR"):
+	case w.number && w.intent == frees:
 		if r.Int > 0 {
 			return nothing // others have tried meanwhile
 		}

@@ -3,6 +3,7 @@ package witness
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -174,20 +175,11 @@ func (r *Reader) attribute(s *sheet) (key int32, ok bool) {
 // not released the lock. The lock is the only one that had such a worker whenever the data were written.
 func (r *Reader) attributeToSoles(s *sheet) (key int32, ok bool) {
 	of := func(key int32, u *use) *span { return r.unreturned[key].sole(u.Call) }
-	var guards []int32
-	first := true
+	guards := slices.Collect(maps.Keys(r.unreturned))
 	for i := range s.uses {
-		u := &s.uses[i]
-		if u.kind != history.Store {
-			continue
+		if u := &s.uses[i]; u.kind == history.Store {
+			guards = slices.DeleteFunc(guards, func(key int32) bool { return of(key, u) == nil })
 		}
-		if first {
-			for key := range r.unreturned {
-				guards = append(guards, key)
-			}
-		}
-		first = false
-		guards = slices.DeleteFunc(guards, func(key int32) bool { return of(key, u) == nil })
 	}
 	if len(guards) != 1 {
 		return 0, false

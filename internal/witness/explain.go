@@ -287,7 +287,7 @@ func (r *Reader) effectless(l *ledger, s *sighting) {
 		Reason: history.Lost, TTL: s.ttl}
 	switch s.intent {
 	case tries:
-		if s.says == didNot && (l.state.number || !s.counts()) {
+		if s.says == didNot && (l.state.number || !s.number) {
 			op.Reason = history.Busy
 			r.do(l.book, act{kind: history.Acquire, server: l.server, q: s, token: s.token, says: didNot, op: op})
 		}

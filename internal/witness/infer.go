@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"hammerlock/history"
@@ -17,8 +16,11 @@ func (r *Reader) infer(l *ledger, s *sighting) {
 	if k := s.Reply.Kind; k == wire.Error || k == wire.NotExecuted || !s.answered {
 		return
 	}
-	if s.counts() || strings.HasPrefix(s.Args[0], "DECR") {
-		r.Strange, r.Unknown = r.Strange+1, s.Args[0] // it may be a counter
+	if s.number { // it may be a counter
+		if l.state.strange == "" {
+			l.state.strange = s.Args[0]
+			r.Strange, r.StrangeAs = r.Strange+1, s.Args[0]
+		}
 		return
 	}
 	op := history.Op{Key: r.page(l.subject), Call: s.Call, Return: s.Return, Outcome: history.OK, TTL: s.ttl}

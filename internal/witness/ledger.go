@@ -174,7 +174,7 @@ func (r *Reader) apply(l *ledger, c *change) {
 	l.shape(c)
 	d := l.execute(c)
 	if name := d.after.strange; name != d.before.strange {
-		r.Strange, r.Unknown = r.Strange+1, name
+		r.Strange, r.StrangeAs = r.Strange+1, name
 	}
 	known := l.known
 	l.known = true

@@ -8,10 +8,11 @@ import (
 // fewRequests is how many requests are looked at for the shape of a hash.
 const fewRequests = 64
 
-// shape finds out what kind of a lock a hash is, from the requests that may have caused its first change. Its fields
-// are tokens, as those of Redisson, if a request names a field. Or the hash is a record of its owner, with constant
-// fields such as owner, host and since. Then the token is the value that HSETNX has set, since only that keeps others
-// out, or else the first argument of the request that is a value.
+// shape finds out what kind of a lock a number or a hash is. A number that gets an end in the same change is a lock,
+// and no counter. The kind of a hash is shown by the requests that may have caused its first change. Its fields are
+// tokens, as those of Redisson, if a request names a field. Or the hash is a record of its owner, with constant fields
+// such as owner, host and since. Then the token is the value that HSETNX has set, since only that keeps others out, or
+// else the first argument of the request that is a value.
 func (l *ledger) shape(c *change) {
 	named := func(name string) bool {
 		return slices.ContainsFunc(c.commands, func(args []string) bool { return args[0] == name })

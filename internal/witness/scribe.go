@@ -19,7 +19,7 @@ type Tallies struct {
 	Guesses    int64
 	Outsiders  int64         // effects whose request was not seen
 	Strange    int64         // keys with commands that the reader does not understand
-	Unknown    string        // the last of these commands; empty if it is a script
+	StrangeAs  string        // one of these commands; empty if only scripts are not understood
 	Passed     int64         // connections that are forwarded without being parsed
 	Lease      time.Duration // longest lease that was granted
 	Unreleased int64         // holds that were not released

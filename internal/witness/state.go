@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,7 +18,7 @@ type state struct {
 	count   int64            // for a number: its value
 	number  bool             // the number is a lock: it was given an end, lowered or deleted; a counter only grows
 	field   string           // for a hash that is a record of its owner: the field with the token
-	strange string           // the command that was not understood; empty = none
+	strange string           // the first command that was not understood; empty = none
 }
 
 // partial lists the commands that may change only some owners of a key. Other commands replace all owners, or none.
@@ -91,7 +92,7 @@ func (s *state) execute(args []string) {
 			maps.DeleteFunc(s.owners, func(_ string, score int64) bool { return err == nil && float64(score) <= most })
 		}
 	default:
-		s.strange = args[0]
+		s.strange = cmp.Or(s.strange, args[0])
 	}
 }
 
@@ -99,7 +100,7 @@ func (s *state) execute(args []string) {
 func (s *state) counted(name string) {
 	switch {
 	case s.count == 0 && (s.held() || name == "DECR"): // a number that was set, as of a semaphore
-		s.strange = name
+		s.strange = cmp.Or(s.strange, name)
 	case name == "DECR":
 		if s.count--; s.count == 0 {
 			s.owners = nil

@@ -2,6 +2,7 @@ package witness
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"hammerlock/history"
@@ -36,10 +37,10 @@ func (r *Reader) swapped(l *ledger, d *diff, q *sighting, op history.Op) bool {
 
 // stamp returns the time that a token means, if it is a time of these years in seconds or milliseconds.
 func (r *Reader) stamp(token string) (time.Duration, bool) {
-	n, err := strconv.ParseFloat(token, 64)
-	if err != nil || n < 1e9 {
+	if token == "" || strings.Trim(token, "0123456789.") != "" { // most tokens need not be parsed
 		return 0, false
 	}
+	n, _ := strconv.ParseFloat(token, 64)
 	for unit := time.Second; unit >= time.Millisecond; unit /= 1000 {
 		if at := n * float64(unit); at > 1e18 && at < 4e18 {
 			return time.Duration(int64(at) - r.o.Epoch.UnixNano()), true

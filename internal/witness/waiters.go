@@ -29,15 +29,16 @@ const mostGiven = 64
 func (b *book) waiting(r *Reader, q *sighting, token string, call time.Duration) *waiter {
 	who := r.who(q)
 	name := "c" + who
-	if _, time := r.stamp(token); token != "" && !time && r.grants[token] <= 1 {
+	if _, dated := r.stamp(token); token != "" && !dated && r.grants[token] <= 1 {
 		name = "t" + token // the token belongs to this try, not to an earlier hold, and is not the time of day
 	}
 	if b.waiters == nil {
 		b.waiters, b.latest = map[string]*waiter{}, map[string]*waiter{}
 	}
 	w := b.waiters[name]
-	b.again = b.again || w != nil && w.waits && name[0] == 't' || slices.Contains(b.given, name)
+	b.again = b.again || w != nil && w.waits && name[0] == 't'
 	if w == nil {
+		b.again = b.again || slices.Contains(b.given, name)
 		if o := b.latest[who]; o != nil && o.waits && !b.again {
 			b.gives(r, o)
 		}
@@ -108,7 +109,7 @@ func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
 func (b *book) closed(r *Reader) {
 	for _, h := range b.holds {
 		if at := r.closed[h.who]; at > 0 {
-			h.gone, h.alone = at, at
+			h.alone = at
 			if h.end != history.Forever {
 				h.alone = max(at, h.end)
 			}
@@ -125,7 +126,7 @@ func (b *book) closed(r *Reader) {
 // others may have kept the lease alive. But the holder may live, and may have another connection.
 func (b *book) inVain(r *Reader, op *history.Op) {
 	for _, h := range b.holds {
-		if h.gone == 0 || h.ended || op.Call < h.alone+endlessBound {
+		if h.alone == 0 || h.ended || op.Call < h.alone+endlessBound {
 			continue
 		}
 		if r.InVain++; !h.vain {
