@@ -63,6 +63,7 @@ func TestScenariosAreATable(t *testing.T) {
 	f.NotRun = append(f.NotRun, NotRun{Topology: "single", Lock: "lease", Scenario: "cost", Why: "no time",
 		Unasked: true})
 	f.Whole = Weigh(f.Judged, f.NotRun, "", nil)
+	f.Judged[0].Seen = []Fact{{Label: "seen", Text: "one thing"}}
 	var out bytes.Buffer
 	if err := f.Write(&out); err != nil {
 		t.Fatal(err)
@@ -85,6 +86,9 @@ repeat        again
 VERDICT       FAIL  2 of 4 scenarios failed; 90 s in all
 report        report.html
 replay        bench replay x
+
+single lease contention
+seen          one thing
 repeat        verify
 `
 	if out.String() != want {
