@@ -137,7 +137,10 @@ func wired(t *testing.T, how string, args ...string) (int, *results.Run, string)
 	if !slices.Contains(args, "--topology") {
 		args = append([]string{"--topology", "single"}, args...)
 	}
-	all := slices.Concat([]string{"wire", "--locks", "lock:*", "--data", "views:*", "--out",
+	if !slices.Contains(args, "--locks") {
+		args = append([]string{"--locks", "lock:*"}, args...)
+	}
+	all := slices.Concat([]string{"wire", "--data", "views:*", "--out",
 		filepath.Join(dir, "runs"), "--json", "-q",
 		"--env", wireProgram + "=" + how, "--env", wireCounts + "=" + counts}, args)
 	code := Verify(context.WithoutCancel(t.Context()),
@@ -184,6 +187,12 @@ func TestLiveWire(t *testing.T) {
 	}
 	if !strings.Contains(r.Wire, counted) {
 		t.Errorf("plain-del: the program counted %q, seen were %s", counted, r.Wire)
+	}
+	code, r, _ = wired(t, "redsync", append([]string{"--locks", "mutex:*", "--duration", "2s"}, program...)...)
+	if code != Inconclusive || !slices.ContainsFunc(r.Seen, func(f results.Fact) bool {
+		return strings.HasPrefix(f.Text, `no lock: no key matches --locks mutex:*; the first keys were "lock:`)
+	}) {
+		t.Errorf("wrong patterns: exit %d, seen: %v", code, r.Seen)
 	}
 }
 

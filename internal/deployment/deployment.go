@@ -92,7 +92,10 @@ func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, er
 	}
 	tell("the page views: counter " + s.Counter.Name)
 	if err := d.openStore(ctx); err != nil {
-		return nil, fmt.Errorf("store of the counter: %w", err)
+		if s.Service == nil {
+			err = fmt.Errorf("store of the counter: %w", err)
+		}
+		return nil, err
 	}
 	o := s.Orders
 	o.Counter, o.Prefix, o.Foreign = d.store.access, t.Prefix(), !t.Spec.Can().Own

@@ -20,6 +20,7 @@ const (
 	readyTimeout = 30 * time.Second
 	readyEvery   = 20 * time.Millisecond
 	readyAsk     = time.Second
+	readyAnswers = 3 * time.Second // for answers without a count: --field or --match may be wrong
 )
 
 // openService starts the programs of a service, if there are any. It waits until the service is ready, and reads its
@@ -53,7 +54,7 @@ func (d *Deployment) openService(ctx context.Context) error {
 }
 
 // ready waits until every address accepts connections and the first page has a count. It returns an error if a program
-// has ended.
+// has ended, or if the answers have had no count for readyAnswers.
 func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -61,6 +62,7 @@ func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
 	asked.Timeout = readyAsk
 	again := time.Tick(readyEvery)
 	wanted := 2 * len(s.Serve) // successes in a row, because a load balancer asks the programs in turn
+	var unread time.Time       // since then the service has answered without a count
 	for good := 0; ; {
 		err := reached(ctx, s.Visit.URLs)
 		if err == nil {
@@ -75,6 +77,13 @@ func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
 			}
 		}
 		good = 0
+		if _, answered := errors.AsType[service.Unreadable](err); !answered {
+			unread = time.Time{}
+		} else if unread.IsZero() {
+			unread = time.Now()
+		} else if time.Since(unread) > readyAnswers {
+			return err
+		}
 		if why := d.ended(); len(why) > 0 {
 			return errors.New(why[0])
 		}

@@ -33,8 +33,10 @@ func TestClaimsThatNeedAnother(t *testing.T) {
 	for says, good := range map[string]bool{`"claims":["crosses"]`: false, `"claims":["sets"]`: true,
 		`"claims":["sets","crosses"]`: true,
 		`"claims":["readers"]`:        true, `"claims":["upgrades"]`: false, `"claims":["writers"]`: false,
-		`"claims":["readers","writers","upgrades"]`: true, `"permits":3`: true, `"permits":-1`: false,
-		`"permits":3,"claims":["readers"]`: false, `"permits":3,"claims":["sets"]`: false,
+		`"claims":["readers","writers","upgrades"]`: true, `"permits":3,"claims":["excludes"]`: true,
+		`"permits":-1,"claims":["excludes"]`: false, `"claims":[]`: false, `"permits":3`: false,
+		`"claims":["excludes","busy_is_certain"]`: true, // as older drivers say
+		`"permits":3,"claims":["readers"]`:        false, `"permits":3,"claims":["sets"]`: false,
 		`"claims":["session"]`: true} {
 		m, err := read([]byte(`{"hello":"hammerlock-driver","protocol":1,"name":"x","version":"1",` + says + "}"))
 		if err != nil {

@@ -122,6 +122,10 @@ func text(t *witness.Tallies) string {
 
 // seen lists ambiguities, and other observations that are no violations.
 func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
+	promise := "; --holder connection says that each connection serves one holder at a time"
+	if s.spec.Service { // verify http has no --holder
+		promise = ""
+	}
 	count := func(n int64, what string) {
 		if n > 0 {
 			all = append(all, results.Fact{Label: "seen", Text: human.Count(n) + " " + what})
@@ -130,7 +134,13 @@ func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 	count(t.Ambiguous, "releases or extensions of which it cannot be told whose they were; they are judged as unknown")
 	count(t.Guesses,
 		"answers that only the connection can attribute, where connections serve several holders at a time; "+
-			"they are judged as unknown: --holder connection says that each serves one")
+			"they are judged as unknown"+promise)
+	if t.Requests+t.Effects == 0 && len(t.Elsewhere) > 0 {
+		quoted := func(key string) string { return fmt.Sprintf("%.40q", key) }
+		all = append(all, results.Fact{Label: "seen", Text: "no lock: no key matches --locks " +
+			strings.Join(s.spec.Locks, ",") + "; the first keys were " +
+			strings.Join(human.Names(t.Elsewhere, quoted), ", ")})
+	}
 	if !s.spec.TapOnly {
 		count(t.Outsiders,
 			"changes of locks that no seen command names: by scripts that make the names of keys, or past the proxy")
@@ -151,7 +161,7 @@ func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 	}
 	loose := "commands on data that belong to no visit, or cannot be attributed: lost updates are not judged there"
 	if t.Improper > 0 {
-		loose += "; --holder connection says that each connection serves one holder at a time"
+		loose += promise
 	}
 	count(t.DataLoose, loose)
 	count(t.DataUnsure, "keys with data whose reads can have seen several writes: lost updates are not judged there")

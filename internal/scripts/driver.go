@@ -70,7 +70,7 @@ func forever() { <-make(chan struct{}) }
 // prepare does the mode's work before the first request; a code of 0 or more ends the program.
 func (e *evil) prepare() int {
 	hello := message{"hello": "hammerlock-driver", "protocol": 1, "name": "evil-" + e.mode, "version": "1",
-		"claims": []string{"excludes", "expires", "owned", "busy_is_certain"}}
+		"claims": []string{"excludes", "expires", "owned"}}
 	switch e.mode {
 	case "no-hello":
 		forever()
@@ -82,9 +82,9 @@ func (e *evil) prepare() int {
 	case "wrong-claim":
 		hello["claims"] = []string{"excludes", "perfect"}
 	case "falling":
-		hello["claims"] = []string{"excludes", "expires", "owned", "fences", "busy_is_certain"}
+		hello["claims"] = []string{"excludes", "expires", "owned", "fences"}
 	case "waits", "insists":
-		hello["claims"] = []string{"excludes", "expires", "owned", "busy_is_certain", "waits"}
+		hello["claims"] = []string{"excludes", "expires", "owned", "waits"}
 	case "maybe-busy":
 		hello["claims"] = []string{"excludes", "expires", "owned", "busy_may_lie"}
 	case "several":
@@ -94,7 +94,7 @@ func (e *evil) prepare() int {
 	case "permits":
 		hello["permits"] = 3
 	case "rich":
-		hello["claims"] = []string{"excludes", "expires", "owned", "reentrant", "busy_is_certain"}
+		hello["claims"] = []string{"excludes", "expires", "owned", "reentrant"}
 	case "stubborn":
 		signals.Ignore(syscall.SIGTERM)
 	case "parent", "daemon":

@@ -167,11 +167,16 @@ func Open(ctx context.Context, s Spec, pages []workload.Page, workers int) (*Ser
 // idleTimeout is shorter than that of servers, which would close a connection just when it is used again.
 const idleTimeout = 2 * time.Second
 
+// Unreadable means that the service answered, and that the answer has no count.
+type Unreadable struct{ error }
+
 func (c *Service) count(ctx context.Context, key int32) (int64, error) {
 	body, err := c.do(ctx, &c.spec.Count, 0, key)
 	n := int64(0)
 	if err == nil {
-		n, err = c.spec.Answer.read(body)
+		if n, err = c.spec.Answer.read(body); err != nil {
+			err = Unreadable{err}
+		}
 	}
 	if err != nil {
 		return 0, fmt.Errorf("ask for the count (%s): %w", c.spec.Count, err)

@@ -27,10 +27,11 @@ type Tallies struct {
 	InVain     int64         // tries that they refused
 	Permits    int           // largest number of simultaneous holders of one lock, if a lock admits several
 	Reentrant  bool
-	Full       bool  // operations were lost, because Options.Most was reached
-	TapsLost   int64 // streams that broke
-	DataLoose  int64 // commands on data without a lock
-	DataUnsure int64 // data keys on which a read may have seen one of several stores
+	Full       bool     // operations were lost, because Options.Most was reached
+	TapsLost   int64    // streams that broke
+	DataLoose  int64    // commands on data without a lock
+	DataUnsure int64    // data keys on which a read may have seen one of several stores
+	Elsewhere  []string // the first keys that are no locks, before the first command on a lock
 }
 
 // scribe writes operations. Its workers are virtual: each hold in progress and each waiter has a worker number.

@@ -255,6 +255,9 @@ func (r *Reader) Sent(q *wire.Request) {
 		l.asked = true
 		l.sent(s)
 	}
+	if s == nil && len(keys) > 0 {
+		r.elsewhere(keys[0])
+	}
 	if s != nil && s.intent != reads {
 		r.flights[flight{q.Conn, q.Number}] = s
 	}
@@ -308,7 +311,22 @@ func (r *Reader) Effect(e *wire.Effect) {
 			r.effect(s, e, key)
 		case matches(r.o.Data, key):
 			r.stored(e, key)
+		default:
+			r.elsewhere(key)
 		}
+	}
+}
+
+// mostElsewhere is the number of other keys whose names are kept.
+const mostElsewhere = 3
+
+// elsewhere records a key that is no lock, until a lock is seen. If none is ever seen, the patterns are wrong.
+func (r *Reader) elsewhere(key string) {
+	if r.Requests+r.Effects > 0 || matches(r.o.Data, key) {
+		return
+	}
+	if len(r.Elsewhere) < mostElsewhere && !slices.Contains(r.Elsewhere, key) {
+		r.Elsewhere = append(r.Elsewhere, key)
 	}
 }
 
