@@ -301,13 +301,15 @@ func (m *message) claim(s *locks.Spec) (wrong []string) {
 	claims := slices.DeleteFunc(slices.Clone(m.Claims), func(name string) bool { return name == certainBusy })
 	wrong = strange("claim", claims, good)
 	c := &s.Claims
+	if len(m.Claims) == 0 {
+		wrong = append(wrong, "claims: it has none, so nothing of it would be judged; there is "+strings.Join(good, ", "))
+	}
 	for text, is := range map[string]bool{
-		"claims: it has none, so nothing of it would be judged; there is " + strings.Join(good, ", "): len(m.Claims) == 0,
-		"claim crosses without sets: it is about locks of several keys":                               c.Crosses && !c.Sets,
-		"claim upgrades without readers: it is about readers who become writers":                      c.Upgrades && !c.Readers,
-		"claim writers without readers: it is about writers who wait for readers":                     c.Writers && !c.Readers,
-		fmt.Sprintf("permits %d: a number, 1 or more", m.Permits):                                     m.Permits < 0,
-		"permits of a lock that readers share: it is one or the other":                                m.Permits > 0 && c.Readers,
+		"claim crosses without sets: it is about locks of several keys":           c.Crosses && !c.Sets,
+		"claim upgrades without readers: it is about readers who become writers":  c.Upgrades && !c.Readers,
+		"claim writers without readers: it is about writers who wait for readers": c.Writers && !c.Readers,
+		fmt.Sprintf("permits %d: a number, 1 or more", m.Permits):                 m.Permits < 0,
+		"permits of a lock that readers share: it is one or the other":            m.Permits > 0 && c.Readers,
 		"claim sets of a lock with readers or permits: there is no such acquire": c.Sets &&
 			(c.Readers || m.Permits > 0),
 	} {
