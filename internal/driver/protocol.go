@@ -302,7 +302,7 @@ func (m *message) claim(s *locks.Spec) (wrong []string) {
 	wrong = strange("claim", claims, good)
 	c := &s.Claims
 	if len(m.Claims) == 0 {
-		wrong = append(wrong, "claims: it has none, so nothing of it would be judged; there is "+strings.Join(good, ", "))
+		wrong = append(wrong, "claims: it has none, so nothing could be judged; there is "+strings.Join(good, ", "))
 	}
 	for text, is := range map[string]bool{
 		"claim crosses without sets: it is about locks of several keys":           c.Crosses && !c.Sets,
