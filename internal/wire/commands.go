@@ -13,10 +13,14 @@ type command struct {
 
 	buf  []byte // the arguments, one directly after the other
 	ends []int
+	// script is the text of a script, which is longer than other arguments may be. It is not in buf. Programs send the
+	// same few scripts again and again, so their texts are kept.
+	script  string
+	scripts map[string]string
 }
 
 func (p *command) read(f *flow) error {
-	p.args, p.cut, p.buf, p.ends = nil, 0, p.buf[:0], p.ends[:0]
+	p.args, p.cut, p.buf, p.ends, p.script = nil, 0, p.buf[:0], p.ends[:0], ""
 	if err := f.need(1); err != nil {
 		return err
 	}
@@ -34,6 +38,9 @@ func (p *command) read(f *flow) error {
 	all, from := string(p.buf), 0
 	for i, end := range p.ends {
 		p.args[i], from = all[from:end], end
+	}
+	if p.script != "" {
+		p.args[p.scriptAt()] = p.script
 	}
 	if hide(p.args) {
 		for i := range p.args { // copy them, since all arguments share memory with the secret
@@ -66,11 +73,48 @@ func (p *command) array(f *flow) error {
 			}
 			continue
 		}
-		if p.buf, err = f.text(p.buf, size); err != nil {
+		if size > maxKept && size <= maxScript && int(i) == p.scriptAt() {
+			err = p.text(f, int(size))
+		} else {
+			p.buf, err = f.text(p.buf, size)
+		}
+		if err != nil {
 			return err
 		}
 		p.ends = append(p.ends, len(p.buf))
 	}
+	return nil
+}
+
+// scriptAt returns the position of a script's text in a command whose name is known; -1 = it has none.
+func (p *command) scriptAt() int {
+	if len(p.ends) == 0 {
+		return -1
+	}
+	switch name := p.buf[:p.ends[0]]; {
+	case bytes.EqualFold(name, []byte("EVAL")):
+		return 1
+	case bytes.EqualFold(name, []byte("SCRIPT")):
+		return 2
+	}
+	return -1
+}
+
+// text reads the text of a script.
+func (p *command) text(f *flow, size int) error {
+	if err := f.need(size + 2); err != nil {
+		return err
+	}
+	text := f.buf[f.seen : f.seen+size]
+	known, ok := p.scripts[string(text)]
+	if !ok {
+		if known = string(text); len(p.scripts) >= maxTexts || p.scripts == nil {
+			p.scripts = map[string]string{}
+		}
+		p.scripts[known] = known
+	}
+	f.seen += size + 2
+	p.script = known
 	return nil
 }
 

@@ -244,8 +244,10 @@ var conversations = map[string]struct{ send, want []string }{
 				"key holding the wrong kind of value"},
 	},
 	"scripts": {
-		[]string{"EVAL return{1,KEYS[1],{'a'}} 1 k", "EVALSHA 0123456789012345678901234567890123456789 0"},
-		[]string{"EVAL return{1,KEYS[1],{'a'}} 1 k: [1 k [a]]",
+		[]string{"EVAL return{1,KEYS[1],{'a'}} 1 k", "EVAL return{1,'" + long + "'} 0",
+			"EVAL return{1,'" + long + "'} 0", "EVALSHA 0123456789012345678901234567890123456789 0"},
+		[]string{"EVAL return{1,KEYS[1],{'a'}} 1 k: [1 k [a]]", "EVAL return{1,'" + long + "'} 0: [1 " + digest + "]",
+			"EVAL return{1,'" + long + "'} 0: [1 " + digest + "]",
 			"EVALSHA 0123456789012345678901234567890123456789 0: -NOSCRIPT No matching script. Please use EVAL."},
 	},
 	"transactions": {

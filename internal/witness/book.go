@@ -40,6 +40,7 @@ type hold struct {
 	over   time.Duration // the time at which its end was seen
 	lost   bool          // its Acquire got no reply
 	words  bool          // only the command's words show the grant: no effect was seen
+	least  bool          // its lease may be longer than end says
 	others bool          // the request for it was not seen
 
 	client  string        // see wire.Request
@@ -136,6 +137,11 @@ func (h *hold) stop(at time.Duration) {
 	}
 }
 
+// outlived tells whether a successful operation shows that a lease was longer than its least length.
+func (h *hold) outlived(op *history.Op) bool {
+	return h.least && op.Outcome == history.OK && op.Return > h.end
+}
+
 func (h *hold) outsider() bool { return h != nil && h.others }
 
 // promised returns the time up to which a holder can rely on its lease; Forever if the lease never ends.
@@ -171,7 +177,7 @@ func (r *Reader) grant(b *book, a act) {
 	h.lasts(&op)
 	var w *waiter
 	if q != nil {
-		h.who, h.lost, h.words = r.who(q), op.Return == history.Forever, a.words
+		h.who, h.lost, h.words, h.least = r.who(q), op.Return == history.Forever, a.words, a.least
 		r.share(b, h.who, token, q.Call)
 		w = b.waiting(r, q, token, op.Call)
 		op.Worker, h.client = w.worker, q.Client
@@ -227,9 +233,11 @@ const (
 
 func (r *Reader) extend(q *sighting, h *hold, op history.Op, guess bool) {
 	op.Kind, op.Hold, op.Worker, op.Token, op.Until = history.Extend, h.id, h.worker, h.mark, promised(op)
-	if op.Outcome == history.OK {
+	if late := h.outlived(&op); op.Outcome == history.OK {
 		h.call = op.Call
-		h.lasts(&op)
+		if h.lasts(&op); late {
+			op.Outcome = history.Unknown
+		}
 	}
 	delete(r.doubted, h)
 	r.told(q, h, op, guess)
@@ -241,6 +249,9 @@ func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) 
 	op.Kind, op.Hold, op.Worker, op.Token = history.Release, h.id, h.worker, h.mark
 	if op.Outcome == history.OK {
 		r.Releases++
+	}
+	if h.outlived(&op) {
+		op.Outcome = history.Unknown
 	}
 	delete(r.doubted, h)
 	r.told(q, h, op, guess)

@@ -3,6 +3,7 @@ package witness
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -263,6 +264,20 @@ func (w *words) answered(q *wire.Request) says {
 		}
 	}
 	return truth
+}
+
+// timeLeft matches a script that returns how long the lock is still another's, and nil if it has granted the lock.
+var timeLeft = regexp.MustCompile(`return[ (]+redis\.p?call\( *['"]pttl`)
+
+// answered interprets the reply to a script by its text.
+func (s *script) answered(q *wire.Request, by says) says {
+	switch kind := q.Reply.Kind; {
+	case kind == wire.Nil && timeLeft.MatchString(s.text):
+		return did
+	case kind == wire.Integer && timeLeft.MatchString(s.text):
+		return didNot
+	}
+	return by
 }
 
 func (w *words) hasToken(token string) bool { return slices.Contains(w.args, token) }

@@ -19,6 +19,7 @@ type act struct {
 	guess  bool  // only the connection shows which hold is meant
 	words  bool  // only the command's words show that it had an effect
 	says   says
+	least  bool       // its lease may be longer than that of the operation
 	op     history.Op // the operation, as far as it is known
 }
 
@@ -266,6 +267,16 @@ func (r *Reader) learn(q *sighting, d *diff) {
 	}
 }
 
+// read returns a script that has had no effect so far as its text has it: it deletes the lock of a holder whose token
+// it names. For every other script it returns nil.
+func (s *script) read(b *book, args []string) *script {
+	token := slices.IndexFunc(args, func(arg string) bool { return b.of(arg) != nil })
+	if !s.says("del", "unlink", "rem") || s.says("set", "incr", "add") || token < 0 {
+		return nil
+	}
+	return &script{token: token, frees: true}
+}
+
 func (r *Reader) script(id string) *script {
 	if len(r.scripts) >= mostScripts {
 		clear(r.scripts) // the script texts contain numbers, so that each is different
@@ -303,6 +314,9 @@ func (r *Reader) effectless(l *ledger, s *sighting) {
 // idleScript handles a script that changed nothing. The script's earlier effects show its purpose.
 func (r *Reader) idleScript(l *ledger, s *sighting, op history.Op) {
 	k := r.scripts[s.script]
+	if k != nil && k.token < 0 {
+		k = k.read(l.book, s.args)
+	}
 	if k == nil || k.token < 0 || k.token >= len(s.args) {
 		return
 	}

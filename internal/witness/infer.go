@@ -95,20 +95,19 @@ func (r *Reader) inferScript(l *ledger, s *sighting, a act) {
 			did
 		r.Ambiguous++
 	case k.says("del", "unlink", "zrem", "srem") && h != nil:
+		if k.says("incr", "decr") && s.says == didNot { // it may have left an inner level of a lock that counts
+			return
+		}
 		a.kind, a.token = history.Release, h.token
 	case k.says("hincrby", "hset", "zadd", "sadd", "setnx", "'set'", `"set"`) && h == nil && len(s.args) > 0:
 		a.kind, a.op.TTL, a.token = history.Acquire, shortest(s.args), longest(s.args)
-		if k.says("pttl") { // the script returns the remaining time if the lock is held, and nil if it grants the lock
-			a.says, a.op.Outcome = didNot, history.Failed
-			if s.Reply.Kind == wire.Nil {
-				a.says, a.op.Outcome = did, history.OK
-			}
+		if a.op.Reason = history.None; k.says("zadd", "sadd") && a.says == did {
+			a.op.Outcome = history.Unknown // the capacity of the collection is unknown
 		}
-		if a.op.Reason = history.None; a.op.TTL == 0 {
-			a.op.TTL = time.Millisecond // the length of the lease is unknown
-		}
+		a.op.TTL, a.least = max(a.op.TTL, time.Millisecond), true
 	case k.says("expire") && h != nil:
 		a.kind, a.token, a.op.TTL = history.Extend, h.token, max(shortest(s.args), time.Millisecond)
+		a.least = true
 	default:
 		r.Strange++
 		return

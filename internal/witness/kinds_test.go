@@ -3,6 +3,20 @@ package witness
 import (
 	"slices"
 	"testing"
+
+	"hammerlock/internal/wire"
+)
+
+// Scripts of a lock that counts its levels, whose try answers how long the lock is still another's; one that deletes;
+// one of a semaphore.
+const (
+	enter = "EVAL if(redis.call('exists',KEYS[1])==0)then(redis.call('hincrby',KEYS[1],ARGV[2],1));" +
+		"redis.call('pexpire',KEYS[1],ARGV[1]);return(nil)end;return(redis.call('pttl',KEYS[1])) 1 lock:1 3000"
+	leave = "EVAL if(redis.call('hincrby',KEYS[1],ARGV[2],-1)>0)then;return(0)end;redis.call('del',KEYS[1]);" +
+		"return(1) 1 lock:1 3000"
+	remove = "EVAL if(redis.call('get',KEYS[1])==ARGV[1])then;return(redis.call('del',KEYS[1]))end;return(0) 1 lock:1"
+	permit = "EVAL if(redis.call('zcard',KEYS[1])<ARGV[3])then;redis.call('zadd',KEYS[1],1,ARGV[1]);return(1)end;" +
+		"return(0) 1 lock:1"
 )
 
 // kinds are locks of less usual kinds, with the operations that must be read.
@@ -38,6 +52,16 @@ var kinds = map[string]struct {
 		"A 10 11 " + unlock + " 3000 a = 0", "A 12 13 " + unlock + " 3000 a = 1", "! 20 HINCRBY lock:1 a -1",
 		"& 20 PEXPIREAT lock:1 +3010", "! 21 DEL lock:1"},
 		[]string{"acquire a ok", "acquire a ok", "release a ok", "release a ok"}},
+	"a try that answers the time left, read late": {[]string{
+		"A 1 2 " + enter + " a = nil", "A 4 5 " + leave + " a = 1", "B 6 7 " + enter + " b = nil",
+		"! 20 HINCRBY lock:1 a 1", "& 20 PEXPIREAT lock:1 +3001", "! 21 HINCRBY lock:1 a -1", "& 21 DEL lock:1",
+		"! 22 HINCRBY lock:1 b 1", "& 22 PEXPIREAT lock:1 +3006", "B 30 31 " + leave + " b = 1",
+		"! 40 HINCRBY lock:1 b -1", "& 40 DEL lock:1"},
+		[]string{"acquire a ok", "release a ok", "acquire b ok", "release b ok"}},
+	"releases that all come late": {[]string{
+		"A 1 2 SET lock:1 a NX PX 50 = OK", "! 3 SET lock:1 a PXAT +51", "! 55 DEL lock:1",
+		"A 60 61 " + remove + " a = 0"},
+		[]string{"acquire a ok", "release a failed"}},
 	"an end that is over": {[]string{
 		"A 1 2 SET lock:1 a NX PX 3000 = OK", "! 3 SET lock:1 a PXAT +3001", "A 6 7 EXPIRE lock:1 0 = 1",
 		"! 8 DEL lock:1", "B 10 11 SET lock:1 b NX PX 3000 = OK",
@@ -71,6 +95,16 @@ var kinds = map[string]struct {
 		"A 1 2 SETNX lock:1 +50 = 1", "! 3 SETNX lock:1 +50", "B 60 61 GETSET lock:1 +160 = 1", "! 62 SET lock:1 +160",
 		"C 62 63 GETSET lock:1 +162 = 1", "! 64 SET lock:1 +162", "B 70 71 DEL lock:1 = 1", "! 72 DEL lock:1"},
 		[]string{"acquire  ok", "release  ok", "acquire  ok", "acquire  failed", "release  ok"}},
+}
+
+// TestTimeLeft: a try that answers how long the lock is still another's has been granted if it answers nil.
+func TestTimeLeft(t *testing.T) {
+	s := script{text: "if taken then return redis.call('pttl', keys[1]) end"}
+	for kind, want := range map[wire.Kind]says{wire.Nil: did, wire.Integer: didNot, wire.Unseen: nothing} {
+		if got := s.answered(&wire.Request{Reply: wire.Reply{Kind: kind, Int: 1}}, nothing); got != want {
+			t.Errorf("a reply of kind %v: got %v, want %v", kind, got, want)
+		}
+	}
 }
 
 // TestKinds: each of these locks is read correctly, and no right lock is accused.

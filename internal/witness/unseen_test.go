@@ -48,6 +48,31 @@ func TestUnseenCommands(t *testing.T) {
 	}
 }
 
+// TestWordsAlone: without a stream, what the text of a script does not show is unknown. No right lock is accused.
+func TestWordsAlone(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"levels": {"A 1 2 0 " + enter + " token-a = nil", "A 3 4 0 " + enter + " token-a = nil",
+			"A 5 6 0 " + leave + " token-a = 0", "B 7 8 0 " + enter + " token-b = 2994",
+			"A 9 10 0 " + leave + " token-a = 1", "B 11 12 0 " + enter + " token-b = nil"},
+		"permits": {"A 1 2 0 " + permit + " token-a 2000 2 = 1", "B 3 4 0 " + permit + " token-b 2000 2 = 1",
+			"A 20 21 0 ZREM lock:1 token-a = 1", "B 30 31 0 ZREM lock:1 token-b = 1"},
+		"two numbers": {
+			"A 1 2 0 EVAL return(redis.call('set',KEYS[1],ARGV[1],'NX','EX')) 1 lock:1 token-a 3 5 = OK",
+			"A 30 31 0 " + remove + " token-a = 1"},
+		"a lease in the text": {
+			"A 1 2 0 EVAL return(redis.call('set',KEYS[1],ARGV[1],'NX','PX',500)) 1 lock:1 token-a = OK",
+			"A 30 31 0 " + remove + " token-a = 1"},
+	} {
+		_, h := told(t, Options{}, append([]string{"T 0.5 0 lost"}, lines...)...)
+		if causes := failed(t, h); len(causes) > 0 {
+			t.Errorf("%s: %v", name, causes)
+		}
+		if got := heard(h, "token-a", "token-b"); len(got) < 2 {
+			t.Errorf("%s: only %q was read", name, got)
+		}
+	}
+}
+
 // TestLeases: a lease counts from its execution, which was before its effect was read.
 func TestLeases(t *testing.T) {
 	for name, c := range map[string]struct {

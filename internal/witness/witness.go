@@ -216,7 +216,9 @@ func (r *Reader) Sent(q *wire.Request) {
 	defer r.mu.Unlock()
 	r.now = max(r.now, q.Call)
 	if text := scriptText(q.Args); text != "" {
-		r.script(digest(text)).text = strings.ToLower(text)
+		if k := r.script(digest(text)); k.text == "" {
+			k.text = strings.ToLower(text)
+		}
 	}
 	var s *sighting
 	for _, key := range keys {
@@ -263,6 +265,9 @@ func (r *Reader) Request(q *wire.Request) {
 		s.says = nothing
 	} else {
 		s.says = s.words.answered(q)
+		if k := r.scripts[s.script]; k != nil && s.intent == runs {
+			s.says = k.answered(q, s.says)
+		}
 	}
 	r.late(s)
 	for _, e := range s.entries {

@@ -132,7 +132,9 @@ func heard(h *history.History, tokens ...string) (all []string) {
 		names[history.Hash(token+"#2")] = token + "'"
 	}
 	ops := slices.Clone(h.Ops)
-	slices.SortStableFunc(ops, func(a, b history.Op) int { return int(a.Call - b.Call) })
+	slices.SortStableFunc(ops, func(a, b history.Op) int {
+		return cmp.Or(cmp.Compare(a.Call, b.Call), cmp.Compare(a.Key, b.Key))
+	})
 	for _, op := range ops {
 		switch op.Kind {
 		case history.Acquire, history.Extend, history.Release, history.Sight, history.Incident, history.Crash:
