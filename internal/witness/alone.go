@@ -1,6 +1,8 @@
 package witness
 
 import (
+	"time"
+
 	"hammerlock/history"
 	"hammerlock/internal/wire"
 )
@@ -55,8 +57,20 @@ func (r *Reader) overheard(l *ledger, c *change, d *diff) {
 	if d.moved || len(d.deeper)+len(d.shallower) > 0 {
 		for token := range d.after.owners {
 			if h := b.owner(token); h != nil {
-				r.extend(nil, h, op, false)
+				r.extend(nil, h, before(op, h.end), false)
 			}
 		}
 	}
+}
+
+// before returns an extension whose call is before the end of the lease that it extends: the stream shows that the key
+// was still there, so an extension that was read later was executed earlier. Its lease has the same end.
+func before(op history.Op, end time.Duration) history.Op {
+	if early := op.Call - end; early > 0 {
+		op.Call -= early
+		if op.TTL > 0 {
+			op.TTL += early
+		}
+	}
+	return op
 }

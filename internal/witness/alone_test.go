@@ -44,8 +44,12 @@ func TestStreamAloneIsJudged(t *testing.T) {
 		for i := range c.visits {
 			key, token := fmt.Sprint("lock:", i%7), fmt.Sprint("t", i)
 			set(key, token)
-			if i%10 == 3 { // the lease is extended
-				tell("PEXPIREAT", key, strconv.FormatInt(epoch.Add(at+2*time.Second).UnixMilli(), 10))
+			if i%10 == 3 { // the lease is extended, and that is read late now and then
+				until := epoch.Add(at + 2*time.Second).UnixMilli()
+				if i%100 == 3 {
+					at += 1500 * ms
+				}
+				tell("PEXPIREAT", key, strconv.FormatInt(until, 10))
 			}
 			if c.overwritten && i == c.visits-1 {
 				set(key, "thief")
