@@ -272,9 +272,10 @@ func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) 
 // shows which hold is meant.
 func (r *Reader) told(q *sighting, h *hold, op history.Op, guess bool) int {
 	op.Key = h.key
-	if h.id == 0 || op.Call < h.from {
+	if h.id == 0 || op.Return < h.from || op.Call < h.from && op.Outcome == history.Failed {
 		return -1
 	}
+	op.Call = max(op.Call, h.from) // it ended or extended the hold, so it was executed after the grant's call
 	if h.lost {
 		r.known[h.id] = true
 	}

@@ -270,7 +270,9 @@ func (r *Reader) learn(q *sighting, d *diff) {
 // read returns a script that has had no effect so far as its text has it: it deletes the lock of a holder whose token
 // it names. For every other script it returns nil.
 func (s *script) read(b *book, args []string) *script {
-	token := slices.IndexFunc(args, func(arg string) bool { return b.of(arg) != nil })
+	token := slices.IndexFunc(args, func(arg string) bool {
+		return b.of(arg) != nil || slices.ContainsFunc(b.orphans, func(o *orphan) bool { return o.hold.token == arg })
+	})
 	if !s.says("del", "unlink", "rem") || s.says("set", "incr", "add") || token < 0 {
 		return nil
 	}

@@ -107,6 +107,16 @@ func TestTimeLeft(t *testing.T) {
 	}
 }
 
+// TestADeletionOnItsWay: a DEL that is called before a grant, and executed after it, ends that hold.
+func TestADeletionOnItsWay(t *testing.T) {
+	_, h := told(t, Options{}, "B 5 30 DEL lock:1 = 1", "A 10 12 SET lock:1 a NX PX 1000 = OK",
+		"C 18 31 SET lock:1 c NX PX 1000 = OK", "! 20 SET lock:1 a PXAT +1011", "! 21 DEL lock:1",
+		"! 22 SET lock:1 c PXAT +1030", "A 40 41 "+remove+" a = 0", "C 50 51 "+remove+" c = 1", "! 52 DEL lock:1")
+	if causes := failed(t, h); !slices.Contains(causes, "exclusion: foreign-release") {
+		t.Errorf("got %q", causes)
+	}
+}
+
 // TestKinds: each of these locks is read correctly, and no right lock is accused.
 func TestKinds(t *testing.T) {
 	for name, c := range kinds {
