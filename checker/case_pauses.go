@@ -107,7 +107,26 @@ func (c *Case) stillFor(process int16, from, to time.Duration) time.Duration {
 // moment `since`. It is excused if it was paused without a fault for at least the time `least`, in pauses that began
 // before the deadline. The result is the last of these pauses; nil = no excuse.
 func (c *Case) late(process int16, since, deadline, at, least time.Duration) *window {
-	p := &c.unasked[process]
+	return c.unasked[process].late(since, deadline, at, least)
+}
+
+// overran excuses a holder that stored after its deadline. A holder that heeds its deadline stores late only if it was
+// paused between its look at the clock and its store. A planned pause is an excuse, too: no lock could prevent that.
+func (c *Case) overran(process int16, since, deadline, at, least time.Duration) *window {
+	if w := c.late(process, since, deadline, at, least); w != nil || !c.Heeds {
+		return w
+	}
+	w := c.pauses[process].late(since, deadline, at, least)
+	if w == nil {
+		return nil
+	}
+	excuse := *w
+	excuse.fault = false
+	return &excuse
+}
+
+// late is Case.late for these pauses.
+func (p *pauses) late(since, deadline, at, least time.Duration) *window {
 	before, n := p.upTo(deadline)
 	if n == 0 {
 		return nil

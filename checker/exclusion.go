@@ -187,7 +187,7 @@ func (x *examiner) late(p pair) finding {
 		return finding{cause: history.Regressed, pair: p, op: h.Uses[1]}
 	}
 	return finding{cause: history.Overrun, pair: p, op: h.Uses[1],
-		why: x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2)}
+		why: x.c.overran(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2)}
 }
 
 // add counts a violation. If an unplanned event explains it, the lock is excused. The witness of a cause is its

@@ -113,10 +113,12 @@ func (u *updates) explains(cause string, store, other int32) *window {
 			continue
 		}
 		if at, late := u.lateness(cause, h, i); late > 0 {
+			excuse := u.Case.late
 			if cause == history.Overrun || cause == history.ZombieWrite {
 				late /= 2 // a worker in a paused process is also late before and after the pause
+				excuse = u.Case.overran
 			}
-			if w := u.Case.late(op.Process, h.Return, h.lapse(), at, late); w != nil {
+			if w := excuse(op.Process, h.Return, h.lapse(), at, late); w != nil {
 				return w
 			}
 		}

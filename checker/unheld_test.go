@@ -114,3 +114,31 @@ func TestStoresInALaneOfTheirOwn(t *testing.T) {
 		}
 	}
 }
+
+// TestAHolderThatHeedsIsStopped: a holder that heeds its deadline stores late only if it is paused between its look at
+// the clock and its store. That is not the fault of the lock, even if the pause was planned.
+func TestAHolderThatHeedsIsStopped(t *testing.T) {
+	for heeds, want := range map[bool]Status{true: Inconclusive, false: Fail} {
+		s := newScript()
+		s.Heeds, s.Processes, s.Bounds.Gap = heeds, 2, ms
+		a := s.acquire(1, 0, 1, 100)
+		s.on(a, history.Load, 2, 3)
+		s.fault(processStops, 5, 150)
+		s.gap(0, 5, 150)
+		b := s.acquire(2, 110, 111, 100)
+		s.last().Process = 1
+		s.on(b, history.Load, 112, 113).Process = 1
+		s.on(a, history.Store, 151, 152).Value = 1
+		s.denied(a, 153, 154)
+		s.release(b, 160, 161).Process = 1
+		verdicts, err := Judge(s.prepare(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range verdicts {
+			if v.Checker == Exclusion.Name && (v.Status != want || want == Fail && v.Cause != history.Overrun) {
+				t.Errorf("heeds %t: got %s %q: %s", heeds, v.Status, v.Cause, v.Summary)
+			}
+		}
+	}
+}

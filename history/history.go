@@ -53,6 +53,9 @@ type Header struct {
 	// Session says that a hold ends with the connection it was granted on, so also when its holder dies.
 	Session bool `json:"session,omitempty"`
 
+	// Heeds says that a holder does not store once its deadline has passed.
+	Heeds bool `json:"heeds,omitempty"`
+
 	// NotAbout lists checkers outside the subject of the run. If such a checker finds too little to judge, its verdict
 	// is "not judged" instead of "inconclusive".
 	NotAbout []string `json:"aside,omitempty"`

@@ -144,6 +144,7 @@ func (x *Run) header() history.Header {
 	}
 	h.Workers, h.Processes, h.Keys, h.Retry, h.Wait = c.recorded(), plan.Fleet.judged(plan.Processes), w.Keys, w.Retry,
 		w.Wait
+	h.Heeds = w.HeedDeadline
 	h.Fenced, h.Service, h.Session, h.Claims = plan.Counter.Fenced, c.Topology.Can().Lock, c.Lock.Session, c.Lock.Claims
 	h.ServerErrors = !c.Topology.Can().Own || c.server.Embedded()
 	h.Bounds.Linger, h.Bounds.Idle = c.Lock.Lingers(w.TTL), c.idle()
