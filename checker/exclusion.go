@@ -186,6 +186,9 @@ func (x *examiner) late(p pair) finding {
 	if x.sweeper.regressed(h, o) {
 		return finding{cause: history.Regressed, pair: p, op: h.Uses[1]}
 	}
+	if x.c.Claims.Renews && h.Lost > h.stored && h.back() > h.stored { // it was to be renewed until its holder was told
+		return x.unrenewed(p)
+	}
 	return finding{cause: history.Overrun, pair: p, op: h.Uses[1],
 		why: x.c.overran(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2)}
 }
