@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"hammerlock/results"
@@ -68,6 +69,8 @@ func checkAll(gates []ChangeGate, all []difference) (checked []GateResult) {
 	return checked
 }
 
+const spoiledRuns = "the generator was saturated or disturbed"
+
 // check checks the assertion against the differences. A change within the noise passes, unless the noise is large
 // enough to hide a forbidden change.
 func (g *ChangeGate) check(all []difference) (checked []GateResult) {
@@ -93,7 +96,7 @@ func (g *ChangeGate) judge(d *difference) GateResult {
 	case d.effect == none:
 		r.Status, r.Value, r.Summary = GateNoData, nil, "no data for "+d.metric.Name
 	case d.spoiled():
-		r.Status, r.Summary = GateInconclusive, "the generator was saturated or disturbed"
+		r.Status, r.Summary = GateInconclusive, spoiledRuns
 	case d.effect != noise && !g.holds(d.change):
 		r.Status = GateFail
 	case math.IsInf(d.floor, 0):
@@ -113,22 +116,32 @@ func (g *ChangeGate) judge(d *difference) GateResult {
 	return r
 }
 
+// regressions fails if a metric has certainly become worse. Otherwise it passes only if no metric is in doubt, because
+// a metric in doubt may hide a regression.
 func regressions(all []difference) GateResult {
 	r := GateResult{Gate: RegressionGate, Status: GatePass, Summary: "nothing became worse that is more than noise"}
-	judged, worse := 0, ""
+	judged, worse, doubted := 0, "", ""
 	for i := range all {
 		d := &all[i]
-		if d.effect != none && !math.IsInf(d.floor, 0) {
+		text := strings.TrimSpace(fmt.Sprintf("%s %s %s", d.about, d.metric.Name, signed(d.change)))
+		switch {
+		case d.effect == none:
+			continue
+		case d.spoiled():
+			doubted += "; " + text
+		case d.effect == Worse:
+			worse += "; " + text
+		}
+		if !math.IsInf(d.floor, 0) {
 			judged++
 			r.Runs = max(r.Runs, d.runs)
-		}
-		if d.effect == Worse && !d.spoiled() {
-			worse += fmt.Sprintf("; %s %s %s", d.about, d.metric.Name, signed(d.change))
 		}
 	}
 	switch {
 	case worse != "":
 		r.Status, r.Summary = GateFail, "worse:"+worse[1:]
+	case doubted != "":
+		r.Status, r.Summary = GateInconclusive, spoiledRuns+", so these cannot be judged:"+doubted[1:]
 	case judged == 0:
 		r.Status, r.Summary = GateUnderpowered, "too few runs to tell a change from noise"
 		if len(all) > 0 {

@@ -317,6 +317,26 @@ func TestNeitherDominates(t *testing.T) {
 	t.Logf("\n%s", out.String())
 }
 
+// TestADisturbedRegressionIsNotPassed: the words name each metric that may hide a regression.
+func TestADisturbedRegressionIsNotPassed(t *testing.T) {
+	metrics := headlines(t)
+	pairs := newMachine(7).pairs(16, 7, planted{}, planted{p99: 15})
+	for i := range pairs {
+		for arm := range pairs[i] {
+			pairs[i][arm].Generator.State = results.Disturbed
+		}
+	}
+	trial, table := NewTrial("A", "B", pairs, metrics), New(sides(pairs), nil, metrics)
+	trial.CheckGates([]ChangeGate{{Gate{Text: RegressionGate}}})
+	table.CheckGates([]ChangeGate{{Gate{Text: RegressionGate}}})
+	for _, g := range append(trial.Gates, table.Gates...) {
+		if g.Status != GateInconclusive || !strings.Contains(g.Summary, "disturbed") ||
+			!strings.Contains(g.Summary, "response.p99 +") {
+			t.Errorf("got %+v", g)
+		}
+	}
+}
+
 func TestChangeGates(t *testing.T) {
 	metrics := headlines(t)
 	for name, c := range map[string]struct {
