@@ -58,11 +58,13 @@ func (d *Deployment) openService(ctx context.Context) error {
 func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
+	end, _ := ctx.Deadline()
 	asked := *s
 	asked.Timeout = readyAsk
 	again := time.Tick(readyEvery)
 	wanted := 2 * len(s.Serve) // successes in a row, because a load balancer asks the programs in turn
 	var unread time.Time       // since then the service has answered without a count
+	var last error             // of the last attempt that had its time; the end cuts another one off
 	for good := 0; ; {
 		err := reached(ctx, s.Visit.URLs)
 		if err == nil {
@@ -77,6 +79,9 @@ func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
 			}
 		}
 		good = 0
+		if last == nil || time.Now().Before(end) {
+			last = err
+		}
 		if _, answered := errors.AsType[service.Unreadable](err); !answered {
 			unread = time.Time{}
 		} else if unread.IsZero() {
@@ -89,7 +94,7 @@ func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the service is not ready after %s: %w", readyTimeout, err)
+			return fmt.Errorf("the service is not ready after %s: %w", readyTimeout, last)
 		case <-again:
 		}
 	}

@@ -181,14 +181,15 @@ func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct
 	x, err := j.prepare(stop, number, j.Warm)
 	started <- struct{}{}
 	if err != nil && stop.Err() != nil {
-		return nil, 0, nil // it was cancelled before it began
+		return nil, 0, finish(false) // it was cancelled before it began
 	}
-	if err == nil {
+	begun := err == nil
+	if begun {
 		run, err = x.Do(ctx, stop)
 		j.keepWatched(number, x.cuts...)
 		longer, err = x.longer, errors.Join(err, x.release(ctx, j.Warm, err == nil && len(x.incidents) == 0))
 	}
-	err = errors.Join(err, finish())
+	err = errors.Join(err, finish(begun))
 	if err != nil {
 		err = fmt.Errorf("%s with lock %s: %w", c.Topology.Name, c.Lock.Name, err)
 	}

@@ -171,10 +171,11 @@ func (x *Run) endless() bool {
 }
 
 // startWatch starts the planned watch beside the visits of a combination. The watch continues until finish is called.
-func (j *Job) startWatch(ctx, stop context.Context, number int) (finish func() error, err error) {
+// If the visits never began, it leaves no run.
+func (j *Job) startWatch(ctx, stop context.Context, number int) (finish func(begun bool) error, err error) {
 	c := &j.Combinations[number]
 	if c.watch == nil {
-		return func() error { return nil }, nil
+		return func(bool) error { return nil }, nil
 	}
 	own := &Job{Plan: c.watch.Plan, Combinations: []Combination{*c.watch}, Command: j.Command,
 		Killed: func(dir string) { j.foundKilled([]string{dir}) },
@@ -202,11 +203,18 @@ func (j *Job) startWatch(ctx, stop context.Context, number int) (finish func() e
 		defer close(done)
 		run, failed = x.Do(ctx, stop)
 	}()
-	return func() error {
-		x.deployment.Program.Finish()
+	return func(begun bool) error {
+		if begun {
+			x.deployment.Program.Finish(nil)
+		} else {
+			x.deployment.Program.Finish(program.ErrUnused)
+		}
 		<-done
 		if run != nil {
 			j.keepWatched(number, *run)
+		}
+		if errors.Is(failed, program.ErrUnused) {
+			failed = nil // the caller knows why the visits did not begin
 		}
 		return errors.Join(failed, x.Close())
 	}, nil

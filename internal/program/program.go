@@ -88,10 +88,10 @@ type Source struct {
 	program  *topologies.Program
 	proxies  map[*topologies.Node]*wire.Proxy
 	notes    []string
-	finished chan struct{}
-	over     string // why the watching ended early
-	found    int    // number of violations that streams alone have proved
-	workers  int    // number of workers in the history that was written last
+	finished chan error // has what ends the watching of a service's programs
+	over     string     // why the watching ended early
+	found    int        // number of violations that streams alone have proved
+	workers  int        // number of workers in the history that was written last
 	keys     int
 	ticking  sync.WaitGroup
 	end      func() // ends the ticking
@@ -100,7 +100,7 @@ type Source struct {
 // New makes a Source. The topology must be started with the Source's method Through in its options.
 func New(s Spec) *Source {
 	return &Source{spec: s, granted: make(chan string), proxies: map[*topologies.Node]*wire.Proxy{},
-		finished: make(chan struct{}), end: func() {}}
+		finished: make(chan error, 1), end: func() {}}
 }
 
 // Open finds the servers in the topology, opens taps and proxies, and starts the clock.
@@ -225,8 +225,8 @@ func (s *Source) Run(_, stop context.Context) (crew.Report, error) {
 	return crew.Report{}, err
 }
 
-// Finish ends the watching of a service's programs.
-func (s *Source) Finish() { close(s.finished) }
+// Finish ends the watching of a service's programs. With ErrUnused, nothing is judged or saved.
+func (s *Source) Finish(err error) { s.finished <- err }
 
 // watch starts the program, if there is one, and waits until the watching ends.
 func (s *Source) watch(stop context.Context) error {
@@ -260,7 +260,8 @@ func (s *Source) watch(stop context.Context) error {
 			if stop.Err() != nil {
 				s.over = context.Cause(stop).Error()
 			}
-		case <-s.finished:
+		case err := <-s.finished:
+			return err
 		}
 		return nil
 	}

@@ -228,7 +228,7 @@ func (c *Service) do(ctx context.Context, r *Request, worker int, key int32) ([]
 	case err != nil:
 		return nil, err
 	case res.StatusCode/100 != 2:
-		return nil, fmt.Errorf("status %s", res.Status)
+		return nil, fmt.Errorf("status %s: %.60q", res.Status, body)
 	}
 	return body, nil
 }
