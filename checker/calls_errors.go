@@ -130,7 +130,7 @@ func (k *callsCheck) owed(op *history.Op) bool {
 
 // said returns the text of the first error of the same kind; without a text, the names of kind, outcome and reason.
 func (k *callsCheck) said(op *history.Op) string {
-	what := op.Kind.String() + " " + op.Outcome.String() + " " + op.Reason.String()
+	what := op.Class()
 	if k.Measured != nil && k.Measured.Said[what] != "" {
 		return k.Measured.Said[what]
 	}

@@ -34,7 +34,8 @@ var OfServices = []Checker{
 type served struct {
 	told    []*history.Op // acknowledged visits with a count in their answer, sorted by count
 	silent  int64         // number of acknowledged visits without a count
-	unknown []*history.Op // visits without an answer, sorted by call
+	unknown []*history.Op // visits that may have counted, sorted by call
+	refused []*history.Op // visits that the service has refused
 	final   int64
 	read    bool // the count was read at the end
 }
@@ -60,6 +61,8 @@ func (c *Case) served() []served {
 		case op.Kind != history.Store:
 		case op.Outcome == history.Unknown:
 			p.unknown = append(p.unknown, op)
+		case op.Outcome == history.Failed && op.Reason == history.Refused:
+			p.refused = append(p.refused, op)
 		case op.Outcome == history.OK && op.Value != 0:
 			p.told = append(p.told, op)
 		case op.Outcome == history.OK:
@@ -78,16 +81,17 @@ func (c *Case) served() []served {
 // judgeVisits never fails a run. It says whether enough happened for the other verdicts to mean something.
 func judgeVisits(c *Case) Verdict {
 	var known, unknown int64
-	met := c.met()
-	for _, p := range c.served() {
+	met, pages := c.met(), c.served()
+	for _, p := range pages {
 		known += p.acknowledged()
 		unknown += int64(len(p.unknown))
 	}
-	v := Verdict{Exposed: met, Misses: map[string]int64{}}
+	coincided := c.coincided()
+	v := Verdict{Exposed: met, Misses: map[string]int64{}, Extent: c.extent(coincided)}
 	if unknown > 0 {
 		v.Misses["unknown"] = unknown
 	}
-	doubts := append(c.failures(), c.idleFaults(c.coincided())...)
+	doubts := append(c.failures(), c.idleFaults(coincided)...)
 	if c.Partial != "" {
 		doubts = append(doubts, "the history is partial: "+c.Partial)
 	}
@@ -97,8 +101,8 @@ func judgeVisits(c *Case) Verdict {
 				enoughHandOffs))
 	}
 	if float64(unknown) > tooManyUnknowns*float64(known+unknown) {
-		doubts = append(doubts, fmt.Sprintf("%s of %s visits had no answer that says whether they counted",
-			human.Count(unknown), human.Count(known+unknown)))
+		doubts = append(doubts, fmt.Sprintf("%s of %s visits may have counted: %s", human.Count(unknown),
+			human.Count(known+unknown), inDoubt(pages)))
 	}
 	if len(doubts) > 0 {
 		v.Summary = strings.Join(doubts, "; ")
@@ -140,7 +144,8 @@ func (c *Case) met() (n int64) {
 func judgeSums(c *Case) Verdict {
 	var acknowledged, unknown, final, lost, more int64
 	unread, named := false, true
-	for _, p := range c.served() {
+	pages := c.served()
+	for _, p := range pages {
 		acknowledged += p.acknowledged()
 		unknown += int64(len(p.unknown))
 		final += p.final
@@ -170,15 +175,16 @@ func judgeSums(c *Case) Verdict {
 		v.Summary = fmt.Sprintf("%s page views counted, %s acknowledged: the history lacks visits", human.Count(final),
 			human.Count(acknowledged))
 	case unknown > 0 && !named:
-		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, but %s visits had no answer and "+
-			"may hide as many losses",
-			human.Count(acknowledged), human.Count(final), human.Count(unknown))
+		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, but %s may have counted and hide as "+
+			"many losses: %s", human.Count(acknowledged), human.Count(final), human.Quantity(unknown, "visit"),
+			inDoubt(pages))
 	default:
 		v.Status = Pass
 		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, none lost", human.Count(acknowledged),
 			human.Count(final))
 		if unknown > 0 {
-			v.Summary += fmt.Sprintf(": each has a count of its own; %s visits had no answer", human.Count(unknown))
+			v.Summary += fmt.Sprintf(": each has a count of its own; %s may have counted, too",
+				human.Quantity(unknown, "visit"))
 		}
 	}
 	return v

@@ -1,7 +1,9 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"hammerlock/history"
@@ -16,21 +18,22 @@ func judgePrograms(c *Case) Verdict {
 		return Verdict{Status: NotJudged, Summary: "the suite started no program of the service"}
 	}
 	v := Verdict{Exposed: int64(c.Measured.Programs)}
-	first, visits, lasted := c.unservedVisits()
+	visits, lasted := c.unservedVisits()
 	switch ended := c.Measured.Ended; {
 	case len(ended) > 0:
 		v.Status, v.Cause, v.Violations = Fail, history.Panicked, int64(len(ended))
 		v.Summary = fmt.Sprintf("%s of the service ended without a planned fault: %s",
 			human.Quantity(v.Violations, "program"), v.Cause)
 		v.Story = ended
-	case first != nil && c.Wait > 0 && lasted >= c.Wait && c.Partial == "":
-		v.Status, v.Cause, v.Violations = Fail, history.Stuck, visits
-		v.Summary = fmt.Sprintf("the service was down: %s had no answer in the last %s, and a visit is waited for %s",
-			human.Quantity(visits, "visit"), human.Duration(lasted), human.Duration(c.Wait))
+	case len(visits) > 0 && c.Wait > 0 && lasted >= c.Wait && c.Partial == "":
+		v.Status, v.Cause, v.Violations = Fail, history.Stuck, int64(len(visits))
+		v.Summary = fmt.Sprintf("the service was down for the last %s: %s; a visit is waited for %s",
+			human.Duration(lasted), answersOf(visits), human.Duration(c.Wait))
+		first := slices.MinFunc(visits, func(a, b *history.Op) int { return cmp.Compare(a.Call, b.Call) })
 		v.Evidence = []history.Op{*first}
 		v.Story = []string{
-			fmt.Sprintf("%s visited page %d at %s; this visit and all that followed had no answer", who(first.Worker),
-				first.Key, clock(first.Call)),
+			fmt.Sprintf("%s visited page %d at %s; the service acknowledged neither this visit nor a later one",
+				who(first.Worker), first.Key, clock(first.Call)),
 			"all programs of the service were up, and no fault was at work any more"}
 		v.advise("Let the service find its way back: reconnect to its servers, and give up locks that a program left " +
 			"behind when it was killed.")
@@ -40,15 +43,15 @@ func judgePrograms(c *Case) Verdict {
 	return v
 }
 
-// unservedVisits returns the first visit after the last answer and the last fault, the number of these visits, and how
-// long none was answered, without pauses of the machine. While a fault is in force there are none.
-func (c *Case) unservedVisits() (first *history.Op, visits int64, lasted time.Duration) {
+// unservedVisits returns the visits after the last acknowledgement, refusal or fault, and how long there was none,
+// without pauses of the machine. While a fault is in force there are none.
+func (c *Case) unservedVisits() (visits []*history.Op, lasted time.Duration) {
 	var from, end time.Duration
 	for i := range c.windows {
 		switch w := &c.windows[i]; {
 		case !w.fault:
 		case w.heal < 0:
-			return nil, 0, 0
+			return nil, 0
 		default:
 			from = max(from, w.to)
 		}
@@ -65,9 +68,7 @@ func (c *Case) unservedVisits() (first *history.Op, visits int64, lasted time.Du
 	}
 	for i := range c.Ops {
 		if op := &c.Ops[i]; op.Kind == history.Store && op.Call >= from {
-			if visits++; first == nil || op.Call < first.Call {
-				first = op
-			}
+			visits = append(visits, op)
 		}
 	}
 	lasted = end - from
@@ -76,5 +77,5 @@ func (c *Case) unservedVisits() (first *history.Op, visits int64, lasted time.Du
 			lasted -= max(min(w.to, end)-max(w.from, from), 0)
 		}
 	}
-	return first, visits, lasted
+	return visits, lasted
 }

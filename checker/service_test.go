@@ -109,10 +109,10 @@ var servicePrograms = map[string]struct {
 	"ended": {visits: down, programs: 2, ended: []string{"it ended (exit status 7)"},
 		want: "fail panic", words: "1 program of the service ended"},
 	"down for ever": {
-		visits: down, programs: 1, want: "fail stuck", words: "2 visits had no answer in the last 106 ms",
+		visits: down, programs: 1, want: "fail stuck", words: "down for the last 106 ms: 2 visits had no answer",
 	},
 	"down after a fault": {visits: down, programs: 1, fault: [2]time.Duration{6, 55}, want: "fail stuck",
-		words: "2 visits had no answer in the last 56.0 ms"},
+		words: "down for the last 56.0 ms: 2 visits had no answer"},
 	"not long after it":    {visits: down, programs: 1, fault: [2]time.Duration{6, 62}, want: "pass"},
 	"the fault is at work": {visits: down, programs: 1, fault: [2]time.Duration{6, 0}, want: "pass"},
 	"the machine was away": {visits: down, programs: 1, fault: [2]time.Duration{6, 55}, paused: 20, want: "pass"},
@@ -181,7 +181,7 @@ func TestServiceActivity(t *testing.T) {
 		"at once":       {many(30, 1, 0), Pass, "30 of them at the same time"},
 		"in turn":       {many(30, 5, 0), Inconclusive, "0 acknowledged visits overlapped"},
 		"few":           {many(19, 1, 0), Inconclusive, "19 acknowledged visits overlapped"},
-		"mostly silent": {many(60, 1, 20), Inconclusive, "20 of 60 visits had no answer"},
+		"mostly silent": {many(60, 1, 20), Inconclusive, "20 of 60 visits may have counted: 20 visits had no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := judgeVisits(c.visits.history(int64(len(c.visits))).prepared())
@@ -189,6 +189,38 @@ func TestServiceActivity(t *testing.T) {
 				t.Errorf("got %v: %s", v.Status, v.Summary)
 			}
 		})
+	}
+}
+
+// TestServiceTellsStatusesErrorsAndFaults: an unknown visit is told by its answer. A status of a busy service names the
+// flag for refusals, with the refusals that are known already. The extent has errors and faults of visits.
+func TestServiceTellsStatusesErrorsAndFaults(t *testing.T) {
+	s := visits{
+		{1, 4, 0, history.OK}, {2, 5, 409, history.Failed}, {6, 55, 0, history.Unknown}, {6, 7, 500, history.Unknown},
+		{6, 8, 503, history.Unknown}, {6, 9, 503, history.Unknown},
+	}.history(1)
+	for i := range s.h.Ops {
+		if op := &s.h.Ops[i]; op.Outcome == history.Failed {
+			op.Reason = history.Refused
+		} else if op.Outcome == history.Unknown {
+			op.Reason = history.Other
+		}
+	}
+	s.h.Faults = []history.Injection{{Name: "kill-program"}}
+	s.add(history.Op{Kind: history.Fault, Key: -1, Worker: -1, Call: 5, Return: 5, Outcome: history.OK})
+	verdicts, err := Judge(s.prepared())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "1 visit had no answer, 1 visit had status 500, 2 visits had status 503 " +
+		"(if such visits did not count: --refusal 409,503)"
+	for _, v := range verdicts[:2] {
+		if !strings.Contains(v.Summary, want) {
+			t.Errorf("%s: got %q, want %q", v.Checker, v.Summary, want)
+		}
+	}
+	if x := verdicts[0].Extent; x == nil || !strings.Contains(x.Text(), "errors refused, other; faults kill-program") {
+		t.Errorf("got the extent %+v", x)
 	}
 }
 

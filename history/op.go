@@ -5,6 +5,8 @@ package history
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -183,9 +185,9 @@ type Op struct {
 	Seen  ID
 	Token uint64 // Hash of the token that marks the hold on the servers; 0 = none
 	Fence int64  // fencing token; 0 = none
-	// Value is, by kind: Load, Store and Final, page views; Fault and Heal, the index in Header.Faults; Acquire and
-	// Release of a reentrant lock, the owner's holds as the lock reports them; Acquire without a quorum, the sites
-	// that did not answer.
+	// Value is, by kind: Load, Store and Final, page views, but see Status; Fault and Heal, the index in Header.Faults;
+	// Acquire and Release of a reentrant lock, the owner's holds as the lock reports them; Acquire without a quorum,
+	// the sites that did not answer.
 	Value int64
 	TTL   time.Duration // Acquire, Extend: the requested lease; 0 = without expiry
 
@@ -201,6 +203,28 @@ func (op *Op) Latency() time.Duration {
 		return Forever
 	}
 	return op.Return - op.Call
+}
+
+// Status is the HTTP status with which a service answered a visit without acknowledging it. It is 0 without an answer,
+// and for all other operations. A visit to a service is a Store without a hold.
+func (op *Op) Status() int {
+	if op.Kind != Store || op.Hold != 0 || op.Outcome == OK {
+		return 0
+	}
+	return int(op.Value)
+}
+
+// Class names the kind of an error by kind, outcome and reason: "release unknown other". A status stands behind the
+// reason, or in its place: "store failed refused 503", "store unknown 500".
+func (op *Op) Class() string {
+	words := []string{op.Kind.String(), op.Outcome.String(), op.Reason.String()}
+	if status := op.Status(); status != 0 {
+		if op.Reason == Other {
+			words = words[:2]
+		}
+		words = append(words, strconv.Itoa(status))
+	}
+	return strings.Join(words, " ")
 }
 
 // Refused reports whether the servers answered that another worker has the lock or tries for it at the same time. An

@@ -182,6 +182,9 @@ func (r *Run) fencedText() string {
 func (r *Run) errorsText() string {
 	var all []string
 	for what, n := range r.Errors {
+		if r.Unseen() && strings.HasPrefix(what, "end ") {
+			continue // a visit to a service is one request, which has the same error
+		}
 		text := human.Count(n) + " " + what
 		if said := r.Said[what]; said != "" {
 			text += " (" + said + ")"

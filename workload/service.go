@@ -10,7 +10,8 @@ import (
 // Service is a counter behind the service under test. A visit is one request to it.
 type Service interface {
 	Counter
-	// Visit counts one view of a page. It returns the count from the reply, or 0 if the reply contains none.
+	// Visit counts one view of a page. It returns the count from the reply, or 0 if the reply contains none. With an
+	// error, it returns the status of the reply, or 0 if there was none.
 	Visit(ctx context.Context, worker int, key int32) (count int64, err error)
 }
 
@@ -33,8 +34,8 @@ func (w *worker) request(ctx context.Context, key int32) (history.Outcome, histo
 	op := w.call(history.Store, key)
 	count, err := w.group.Counter.(Service).Visit(ctx, w.shape.First+w.number, key)
 	op.Outcome, op.Reason = locks.Classify(err)
-	if op.Outcome == history.OK {
-		op.Value = count
+	if op.Value = count; err != nil && op.Reason != history.Canceled {
+		w.said = Note(w.said, op.Class(), w.group.Secrets.Hide(err.Error()))
 	}
 	outcome, reason := op.Outcome, op.Reason
 	w.now = w.lane.Return(op)

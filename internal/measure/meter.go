@@ -155,7 +155,7 @@ func (m *Meter) observe(op *history.Op) {
 	m.ops++
 	m.excuses.observe(op)
 	if op.Outcome != history.OK && !op.Refused() && op.Reason != history.Fenced && op.Kind != history.Incident {
-		m.errors[op.Kind.String()+" "+op.Outcome.String()+" "+op.Reason.String()]++
+		m.errors[op.Class()]++
 	}
 	if op.Worker < 0 {
 		if m.faults.observe(op); op.Kind == history.Fault && m.outages != nil {

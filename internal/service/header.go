@@ -42,6 +42,7 @@ func (s *Spec) Clone() *Spec {
 // Resolve fills in the variables of headers and queries, and returns the names of unset ones. $$ is a dollar sign.
 func (s *Spec) Resolve(getenv func(string) string) (missing []string) {
 	s.header, s.sent = http.Header{}, map[string]string{}
+	s.hidden = nil
 	fill := func(text string) string {
 		return os.Expand(text, func(name string) string {
 			if name == "$" {
@@ -51,6 +52,7 @@ func (s *Spec) Resolve(getenv func(string) string) (missing []string) {
 				missing = append(missing, "$"+name)
 				return ""
 			}
+			s.hidden = append(s.hidden, getenv(name), "$"+name)
 			return getenv(name)
 		})
 	}

@@ -40,6 +40,7 @@ type Spec struct {
 
 	header http.Header       // with the variables filled in
 	sent   map[string]string // original address -> address with the variables of its query filled in
+	hidden []string          // values of variables, each with its name
 }
 
 // Wire says which traffic between service and Redis is watched.
@@ -171,7 +172,7 @@ const idleTimeout = 2 * time.Second
 type Unreadable struct{ error }
 
 func (c *Service) count(ctx context.Context, key int32) (int64, error) {
-	body, err := c.do(ctx, &c.spec.Count, 0, key)
+	body, _, err := c.do(ctx, &c.spec.Count, 0, key)
 	n := int64(0)
 	if err == nil {
 		if n, err = c.spec.Answer.read(body); err != nil {
@@ -184,13 +185,16 @@ func (c *Service) count(ctx context.Context, key int32) (int64, error) {
 	return n, nil
 }
 
-// Visit sends one visit. It returns the page views since Open, or 0 if the answer has no count. After an error the
-// visit certainly did not count in two cases: no connection was made, or the service refused the visit. Otherwise it
-// may have counted.
+// Visit sends one visit. It returns the page views since Open, or 0 if the answer has no count. With an error, it
+// returns the status of the answer, or 0 if there was none. After an error the visit certainly did not count in two
+// cases: no connection was made, or the service refused the visit. Otherwise it may have counted.
 func (c *Service) Visit(ctx context.Context, worker int, key int32) (int64, error) {
-	body, err := c.do(ctx, &c.spec.Visit, worker, key)
-	if err != nil || c.spec.Silent {
-		return 0, err
+	body, status, err := c.do(ctx, &c.spec.Visit, worker, key)
+	if err != nil {
+		return int64(status), err
+	}
+	if c.spec.Silent {
+		return 0, nil
 	}
 	n, err := c.spec.Answer.read(body)
 	if err != nil {
@@ -202,15 +206,15 @@ func (c *Service) Visit(ctx context.Context, worker int, key int32) (int64, erro
 // mostBody is the limit in bytes for reading an answer.
 const mostBody = 1 << 20
 
-// do sends a request and returns the body of a successful answer (status 2xx).
-func (c *Service) do(ctx context.Context, r *Request, worker int, key int32) ([]byte, error) {
+// do sends a request and returns the body of a successful answer (status 2xx). The status is 0 without a whole answer.
+func (c *Service) do(ctx context.Context, r *Request, worker int, key int32) (body []byte, status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.spec.Timeout)
 	defer cancel()
 	address := r.URLs[worker%len(r.URLs)]
 	at := strings.ReplaceAll(cmp.Or(c.spec.sent[address], address), PagePlace, strconv.Itoa(int(key)))
 	req, err := http.NewRequestWithContext(ctx, r.Method, at, unrepeatable(r.Method))
 	if err != nil {
-		return nil, shown(err, address)
+		return nil, 0, shown(err, address)
 	}
 	maps.Copy(req.Header, c.spec.header)
 	if host := req.Header.Get("Host"); host != "" {
@@ -218,19 +222,24 @@ func (c *Service) do(ctx context.Context, r *Request, worker int, key int32) ([]
 	}
 	res, err := c.client.Do(req)
 	if err != nil {
-		return nil, shown(err, address)
+		return nil, 0, shown(err, address)
 	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, mostBody))
+	body, err = io.ReadAll(io.LimitReader(res.Body, mostBody))
 	err = errors.Join(err, res.Body.Close())
 	switch {
 	case slices.Contains(c.spec.Refusal, res.StatusCode):
-		return nil, fmt.Errorf("%w: %s", locks.ErrRefused, res.Status)
+		return nil, res.StatusCode, fmt.Errorf("%w: %w", locks.ErrRefused, c.spec.unsuccessful(res.Status, body))
 	case err != nil:
-		return nil, err
+		return nil, 0, err
 	case res.StatusCode/100 != 2:
-		return nil, fmt.Errorf("status %s: %.60q", res.Status, body)
+		return nil, res.StatusCode, c.spec.unsuccessful(res.Status, body)
 	}
-	return body, nil
+	return body, res.StatusCode, nil
+}
+
+// unsuccessful describes an answer by its status and the beginning of its body, without the values of variables.
+func (s *Spec) unsuccessful(status string, body []byte) error {
+	return fmt.Errorf("status %s: %.60q", status, strings.NewReplacer(s.hidden...).Replace(string(body)))
 }
 
 // shown removes the values of variables from an error.

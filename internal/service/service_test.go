@@ -71,14 +71,14 @@ func TestVisitsSayWhatIsCertain(t *testing.T) {
 		"another 2xx, no count":  {says(201, "thanks"), nil, 0, history.OK, history.None},
 		"a count that is none":   {says(200, "13"), func(s *Spec) { s.Silent = true }, 0, history.OK, history.None},
 		"less than before":       {says(200, "7"), nil, -3, history.OK, history.None},
-		"an error":               {says(500, "13"), nil, 0, history.Unknown, history.Other},
-		"not found":              {says(404, ""), nil, 0, history.Unknown, history.Other},
-		"a refusal":              {says(503, "busy"), refuses, 0, history.Failed, history.Refused},
-		"an error is no refusal": {says(502, ""), refuses, 0, history.Unknown, history.Other},
+		"an error":               {says(500, "13"), nil, 500, history.Unknown, history.Other},
+		"not found":              {says(404, ""), nil, 404, history.Unknown, history.Other},
+		"a refusal":              {says(503, "busy"), refuses, 503, history.Failed, history.Refused},
+		"an error is no refusal": {says(502, ""), refuses, 502, history.Unknown, history.Other},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/count", http.StatusSeeOther)
 		}, nil,
-			0, history.Unknown, history.Other},
+			303, history.Unknown, history.Other},
 		"a cut connection": {func(w http.ResponseWriter, _ *http.Request) {
 			cut(w)
 		}, nil, 0, history.Unknown, history.Dropped},
