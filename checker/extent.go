@@ -21,9 +21,10 @@ type Extent struct {
 	Workers   int           `json:"workers"`
 	Processes int           `json:"processes"`
 	Keys      int           `json:"keys"`
-	Errors    []string      `json:"errors"` // reasons with which calls of the lock ended in errors
-	Faults    []string      `json:"faults"` // faults that coincided with a holder or waiter
-	Claims    []string      `json:"claims"` // claims of the lock
+	// reasons with which calls of the lock, or visits to a service, ended in errors
+	Errors []string `json:"errors"`
+	Faults []string `json:"faults"` // faults that coincided with a holder or waiter
+	Claims []string `json:"claims"` // claims of the lock
 	// the lock's program did not read the wall clock that was set for it
 	ClockUnread bool `json:"clock_unread,omitempty"`
 }
@@ -49,7 +50,8 @@ func (c *Case) extent(met []bool) *Extent {
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		end = max(end, op.Latest())
-		if op.Kind == history.Acquire || op.Kind == history.Extend || op.Kind == history.Release {
+		if op.Kind == history.Acquire || op.Kind == history.Extend || op.Kind == history.Release ||
+			c.Header.Service && op.Kind == history.Store {
 			seen[op.Reason] = true
 		}
 	}
@@ -81,7 +83,7 @@ func (c *Case) extent(met []bool) *Extent {
 		}
 	}
 	for i := range history.AllClaims {
-		if k := &history.AllClaims[i]; len(k.Judges) > 0 && k.Of(&c.Claims) {
+		if k := &history.AllClaims[i]; len(k.Judges) > 0 && k.Of(&c.Claims) && !c.Header.Service {
 			t.Claims = append(t.Claims, k.Name)
 		}
 	}
