@@ -142,12 +142,13 @@ func (c *Case) met() (n int64) {
 // judgeSums compares the number of acknowledged visits with the final count. If all of them were told different counts,
 // up to the final one, none is lost, whatever happened to visits without an answer.
 func judgeSums(c *Case) Verdict {
-	var acknowledged, unknown, final, lost, more int64
+	var acknowledged, unknown, refused, final, lost, more int64
 	unread, named := false, true
 	pages := c.served()
 	for _, p := range pages {
 		acknowledged += p.acknowledged()
 		unknown += int64(len(p.unknown))
+		refused += int64(len(p.refused))
 		final += p.final
 		unread = unread || !p.read
 		lost += p.lost()
@@ -168,9 +169,7 @@ func judgeSums(c *Case) Verdict {
 		v.Story = []string{v.Summary}
 	case more > 0 && c.Partial == "":
 		v.Status, v.Cause, v.Violations = Fail, history.Duplicate, more
-		v.Summary = fmt.Sprintf("%s page views counted, but at most %s were sent: something on the way repeats "+
-			"visits, a refused visit counted, or another program visits, too", human.Count(final),
-			human.Count(acknowledged+unknown))
+		v.Summary = overcounted(acknowledged, unknown, refused, final)
 	case more > 0:
 		v.Summary = fmt.Sprintf("%s page views counted, %s acknowledged: the history lacks visits", human.Count(final),
 			human.Count(acknowledged))
@@ -187,7 +186,23 @@ func judgeSums(c *Case) Verdict {
 				human.Quantity(unknown, "visit"))
 		}
 	}
+	c.adviseVisits(&v, pages)
 	return v
+}
+
+// overcounted describes a count that is greater than that of the visits that can have counted.
+func overcounted(acknowledged, unknown, refused, final int64) string {
+	text := fmt.Sprintf("%s page views counted, but only %s acknowledged", human.Count(final),
+		human.Count(acknowledged))
+	if unknown > 0 {
+		text += fmt.Sprintf(" and %s unknown", human.Count(unknown))
+	}
+	reasons := "something on the way repeats visits, or another program visits, too"
+	if refused > 0 {
+		text += fmt.Sprintf(", %s refused", human.Count(refused))
+		reasons = "refused visits counted, " + reasons
+	}
+	return text + ": " + reasons
 }
 
 // counts lists one visit for each count that was told.
@@ -200,8 +215,8 @@ var untold = Verdict{Status: NotJudged, Summary: "the answers tell no count"}
 
 func judgeDuplicates(c *Case) Verdict {
 	var v Verdict
-	cause := history.Duplicate
-	for _, p := range c.served() {
+	cause, pages := history.Duplicate, c.served()
+	for _, p := range pages {
 		v.Exposed += int64(len(p.told))
 		for i := 1; i < len(p.told); i++ {
 			if a, b := p.told[i-1], p.told[i]; a.Value == b.Value {
@@ -222,6 +237,7 @@ func judgeDuplicates(c *Case) Verdict {
 		v.Status, v.Cause = Fail, cause
 		v.Summary = fmt.Sprintf("%s of %s answers tell a count that another one tells too", human.Count(v.Violations),
 			human.Count(v.Exposed))
+		c.adviseVisits(&v, pages)
 	default:
 		v.Status = Pass
 		v.Summary = fmt.Sprintf("%s answers, each with a count of its own: %s", human.Count(v.Exposed),

@@ -41,6 +41,7 @@ func judgeCounts(c *Case) Verdict {
 	case v.Status == Fail:
 		v.Summary = fmt.Sprintf("%s answers contradict a counter that adds one at a time: %s",
 			human.Count(v.Violations), v.Cause)
+		c.adviseVisits(&v, pages)
 	case 2*v.Exposed < answers:
 		v.Summary = fmt.Sprintf("only %s of %s answers tell a count", human.Count(v.Exposed), human.Count(answers))
 	default:

@@ -224,6 +224,60 @@ func TestServiceTellsStatusesErrorsAndFaults(t *testing.T) {
 	}
 }
 
+// TestServiceAdvice: the advice on lost views depends on how the visits with equal counts, the count and a killed
+// program lie to each other.
+func TestServiceAdvice(t *testing.T) {
+	const ok = history.OK
+	for name, c := range map[string]struct {
+		visits visits
+		final  int64
+		kill   time.Duration // 0 = none
+		want   string
+	}{
+		"at the same time":         {visits{{1, 4, 1, ok}, {2, 5, 1, ok}}, 1, 0, "Add in one atomic step, or"},
+		"nothing counted":          {visits{{1, 4, 0, ok}, {2, 5, 0, ok}}, 0, 0, "The count did not move."},
+		"one after the other":      {visits{{1, 4, 1, ok}, {5, 6, 1, ok}}, 1, 0, "look for a cache"},
+		"in memory":                {visits{{1, 4, 1, ok}, {7, 8, 1, ok}}, 1, 5, "stored durably"},
+		"in memory, and no count":  {visits{{1, 4, 0, ok}, {7, 8, 0, ok}}, 1, 5, "stored durably"},
+		"killed too early":         {visits{{3, 4, 0, ok}, {7, 8, 0, ok}}, 1, 2, "Add in one atomic step, or"},
+		"at once, and then killed": {visits{{1, 4, 1, ok}, {2, 4, 1, ok}}, 1, 5, "Add in one atomic step, or"},
+	} {
+		s := c.visits.history(c.final)
+		if c.kill > 0 {
+			s.h.Faults = []history.Injection{{Name: killProgram}}
+			s.add(history.Op{Kind: history.Fault, Key: -1, Worker: -1, Call: c.kill, Return: c.kill, Outcome: ok})
+		}
+		verdicts, err := Judge(s.prepared())
+		if err != nil {
+			t.Fatal(err)
+		}
+		Advise(verdicts)
+		for _, v := range verdicts[1:] {
+			if v.Cause == history.LostUpdate && !strings.Contains(v.Remedy, c.want) {
+				t.Errorf("%s: %s: got %q, want %q", name, v.Checker, v.Remedy, c.want)
+			}
+		}
+		if verdicts[1].Cause != history.LostUpdate {
+			t.Errorf("%s: got %v", name, verdicts[1])
+		}
+	}
+}
+
+// TestServiceTellsRefusedVisitsThatCounted apart from those that were never sent.
+func TestServiceTellsRefusedVisitsThatCounted(t *testing.T) {
+	const ok, failed = history.OK, history.Failed
+	s := visits{{1, 4, 0, ok}, {2, 5, 503, failed}, {2, 6, 503, failed}}.history(3)
+	for i := range s.h.Ops {
+		if op := &s.h.Ops[i]; op.Outcome == failed {
+			op.Reason = history.Refused
+		}
+	}
+	const want = "3 page views counted, but only 1 acknowledged, 2 refused: refused visits counted"
+	if v := judgeSums(s.prepared()); !strings.HasPrefix(v.Summary, want) {
+		t.Errorf("got %q, want %q", v.Summary, want)
+	}
+}
+
 // TestCountsAreJudgedAsPorcupineDoes compares with porcupine on small whole histories, with the count at the end. A
 // visit without an answer may count at any time after its call, or not at all.
 func TestCountsAreJudgedAsPorcupineDoes(t *testing.T) {
