@@ -3,6 +3,7 @@ package results
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,6 +94,20 @@ repeat        verify
 `
 	if out.String() != want {
 		t.Errorf("got\n%s", out.String())
+	}
+}
+
+// TestAFailureHasTheEvidenceOfItsCause: of two verdicts with one cause, the first has no evidence.
+func TestAFailureHasTheEvidenceOfItsCause(t *testing.T) {
+	j := Judgement{Topology: "http", Lock: "shop", Verdicts: []checker.Verdict{
+		{Checker: "lost-updates", Status: checker.Fail, Cause: history.LostUpdate, Story: []string{"1 of 2 lost"}},
+		{Checker: "duplicates", Status: checker.Fail, Cause: history.LostUpdate, Evidence: make([]history.Op, 1),
+			Story: []string{"w00 was told that it was number 1"}},
+	}}
+	var out strings.Builder
+	f := Findings{Judged: []Judgement{j, {Topology: "wire", Lock: "lock:*"}}}
+	if err := f.Write(&out); err != nil || !strings.Contains(out.String(), "w00 was told that it was number 1") {
+		t.Errorf("got %v:\n%s", err, &out)
 	}
 }
 

@@ -275,13 +275,21 @@ func (j *Judgement) title() string {
 	return j.Name()
 }
 
-// failure returns the first failed verdict; nil if there is none.
+// failure returns the first failed verdict; nil if there is none. A verdict without evidence gets the story of another
+// one with the same cause.
 func (j *Judgement) failure() *checker.Verdict {
 	i := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Status == checker.Fail })
 	if i < 0 {
 		return nil
 	}
-	return &j.Verdicts[i]
+	v := j.Verdicts[i]
+	other := slices.IndexFunc(j.Verdicts, func(o checker.Verdict) bool {
+		return o.Status == checker.Fail && o.Cause == v.Cause && len(o.Evidence) > 0
+	})
+	if len(v.Evidence) == 0 && other >= 0 {
+		v.Story = slices.Concat(v.Story, j.Verdicts[other].Story)
+	}
+	return &v
 }
 
 // Failure is a cause with the indices of the judgements that found it. The first of these has the shortest story.
