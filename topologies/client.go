@@ -116,10 +116,11 @@ func (s *Site) dialTimeout(o ClientOptions) time.Duration {
 	return max(clientDialTimeout, o.ReadTimeout)
 }
 
-// ClientSettings lists the settings that all clients have in common, for the run record.
+// ClientSettings lists the settings that all clients have in common, for the run record. It is empty, not nil, without
+// such clients.
 func (t *Topology) ClientSettings() map[string]string {
 	if len(t.Sites) == 0 || t.Sites[0].Engine() != "" {
-		return nil // the suite makes no clients: a service is under test, or the locks have their own clients
+		return map[string]string{} // the suite makes no clients: a service is under test, or the locks have their own clients
 	}
 	return map[string]string{
 		"library":                       "go-redis " + redis.Version(),

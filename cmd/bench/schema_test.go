@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,15 +38,23 @@ func TestDocumentsFitTheirSchemas(t *testing.T) {
 	if !bytes.HasPrefix(record, []byte("{\n  \"schema\": 1,\n")) {
 		t.Errorf("the record begins with %.40q", record)
 	}
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "0")
+	}))
+	defer service.Close()
+	visited := printed(t, "http", "--visit", "POST "+service.URL, "--count", "GET "+service.URL, "--burst", "5", "--quiet",
+		"--json", "--out", out)
 	for name, c := range map[string]struct {
+		schema      string
 		text        []byte
 		field, fake string
 	}{
-		"run":     {record, `"workers": 4`, `"workers": "four"`},
-		"summary": {[]byte(summary), `"round_trips":`, `"round_trips": true, "old":`},
+		"run":       {"run", record, `"workers": 4`, `"workers": "four"`},
+		"summary":   {"summary", []byte(summary), `"round_trips":`, `"round_trips": true, "old":`},
+		"a service": {"summary", []byte(visited), `"workers":`, `"workers": true, "old":`},
 	} {
 		var s jsonschema.Schema
-		if err := json.Unmarshal([]byte(printed(t, "schema", name)), &s); err != nil {
+		if err := json.Unmarshal([]byte(printed(t, "schema", c.schema)), &s); err != nil {
 			t.Fatal(err)
 		}
 		fits, err := s.Resolve(nil)
