@@ -9,13 +9,13 @@ import (
 
 // Advice on wrong counts of a service. Without it, the advice is that of the cause: a lost update by concurrent visits.
 const (
-	adviseDurable = "The lost visits can have been acknowledged before a program was killed and before their count was " +
-		"stored durably: acknowledge a visit only after its count is stored outside the program's memory. If views are " +
-		"lost without --fault, too, add in one atomic step."
-	adviseAddress = "The count did not move. Check that --visit has the address and the method that count a view, and " +
-		"that --count asks for the count that these visits change, which no cache may answer."
-	adviseReplay = "No two visits with the same count overlapped, so concurrency does not explain it: look for a cache, " +
-		"or for a replay of an earlier answer, such as an idempotency key that several visits share."
+	adviseDurable = "The lost visits can have been acknowledged before a program was killed and before their count " +
+		"was stored durably: acknowledge a visit only after its count is stored outside the program's memory. If " +
+		"views are lost without --fault, too, add in one atomic step."
+	adviseAddress = "The count did not move. Check that --visit has the address and the method that count a view, " +
+		"and that --count asks for the count that these visits change, which no cache may answer."
+	adviseReplay = "No two visits with the same count overlapped, so concurrency does not explain it: look for a " +
+		"cache, or for a replay of an earlier answer, such as an idempotency key that several visits share."
 )
 
 // killProgram is the name of the fault that kills a program of a service. A judgement must not depend on the name of a

@@ -1,6 +1,8 @@
 package faults
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,7 +55,7 @@ func (f Fault) unknownName(arg string, s Scene) string {
 	named, known := f.Names(arg, s)
 	for _, name := range named {
 		if len(known) > 0 && !slices.Contains(known, name) {
-			return name + ": " + human.Instead(name, known)
+			return fmt.Sprintf("no %s %s: %s", cmp.Or(f.Named, "node"), name, human.Instead(name, known))
 		}
 	}
 	return ""

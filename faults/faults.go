@@ -43,6 +43,7 @@ type Fault struct {
 	Message func(arg string) Message
 	// Names returns the names in an argument, and the names that exist in the scene; nil = the argument has no names.
 	Names func(arg string, s Scene) (named, known []string)
+	Named string // what these names name; empty = nodes
 	// Unavailable returns the reason why the fault cannot be injected in a scene; empty or nil = it can.
 	Unavailable func(Scene) string
 	// UnavailableAttached returns the same for servers that the suite did not start; it also depends on the argument.

@@ -53,11 +53,9 @@ var Points = []string{Refused, Granted, Loaded, Between}
 // Commands lists the points of a program: replies to its commands on the lock's key.
 var Commands = []string{Granted, Refused, Extended, Released, Read}
 
+// points lists the points at which a fault of this kind of load can begin. Those of a service are not seen.
 func (s Source) points() []string {
-	if s == OnWire {
-		return Commands
-	}
-	return Points
+	return map[Source][]string{OfWorkers: Points, OnWire: Commands}[s]
 }
 
 // Moment is the occurrence of a point at which a fault begins: the n-th one, or every n-th.

@@ -31,6 +31,7 @@ var killProgram = Fault{
 	Effect:  programStops,
 	targets: programs,
 	Names:   started,
+	Named:   "program",
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		return t.program("killed", (*topologies.Program).Kill, (*topologies.Program).Start)
 	},
@@ -45,6 +46,7 @@ var pauseProgram = Fault{
 	Effect:  programStops,
 	targets: programs,
 	Names:   started,
+	Named:   "program",
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		return t.program("paused", (*topologies.Program).Pause, (*topologies.Program).Resume)
 	},

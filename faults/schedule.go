@@ -161,7 +161,11 @@ func (s Source) untimely(at string, duration time.Duration) string {
 	if duration > 0 {
 		end = fmt.Sprintf(" to the end at %s", duration)
 	}
-	return fmt.Sprintf("@ takes a time from 0s%s, or a point: %s%s", end, strings.Join(s.points(), ", "), hint)
+	points := ""
+	if all := s.points(); len(all) > 0 {
+		points = ", or a point: " + strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("@ takes a time from 0s%s%s%s", end, points, hint)
 }
 
 // argument parses the text after the name and a colon: the argument of the fault, or its duration if it begins at a

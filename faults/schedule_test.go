@@ -150,14 +150,14 @@ func TestAnArgumentThatNamesNothingIsAMistake(t *testing.T) {
 		in   Scene
 		want string // empty: the name exists
 	}{
-		"kill-node:n99":                   {on, "kill-node:n99: n99: there is n1, n2, n3, n4, s1, s2, s3"},
-		"kill-node:n5":                    {on, "kill-node:n5: n5: " + nodes},
+		"kill-node:n99":                   {on, "kill-node:n99: no node n99: there is n1, n2, n3, n4, s1, s2, s3"},
+		"kill-node:n5":                    {on, "kill-node:n5: no node n5: " + nodes},
 		"kill-node:s3":                    {on, ""},
-		"partition:n9/n2":                 {on, "partition:n9/n2: n9: " + nodes},
+		"partition:n9/n2":                 {on, "partition:n9/n2: no node n9: " + nodes},
 		"partition:n1>n2+n9":              {on, "n9: " + nodes},
 		"partition:n1+clients/n2+s1":      {on, ""},
 		"partition:holder+client 3/nodes": {on, ""},
-		"kill-program:3":                  {served, "kill-program:3: 3: there is 1, 2"},
+		"kill-program:3":                  {served, "kill-program:3: no program 3: there is 1, 2"},
 		"pause-program:2":                 {served, ""},
 	} {
 		_, mistakes := Parse([]string{item}, c.in, time.Minute, 1)

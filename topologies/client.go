@@ -120,7 +120,8 @@ func (s *Site) dialTimeout(o ClientOptions) time.Duration {
 // such clients.
 func (t *Topology) ClientSettings() map[string]string {
 	if len(t.Sites) == 0 || t.Sites[0].Engine() != "" {
-		return map[string]string{} // the suite makes no clients: a service is under test, or the locks have their own clients
+		// the suite makes no clients: a service is under test, or the locks have their own clients
+		return map[string]string{}
 	}
 	return map[string]string{
 		"library":                       "go-redis " + redis.Version(),

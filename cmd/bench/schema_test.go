@@ -42,8 +42,8 @@ func TestDocumentsFitTheirSchemas(t *testing.T) {
 		_, _ = io.WriteString(w, "0")
 	}))
 	defer service.Close()
-	visited := printed(t, "http", "--visit", "POST "+service.URL, "--count", "GET "+service.URL, "--burst", "5", "--quiet",
-		"--json", "--out", out)
+	visited := printed(t, "http", "--visit", "POST "+service.URL, "--count", "GET "+service.URL, "--burst", "5",
+		"--quiet", "--json", "--out", out)
 	for name, c := range map[string]struct {
 		schema      string
 		text        []byte

@@ -37,6 +37,8 @@ type options struct {
 	live  []func(context.Context, Env) shows // functions that open the outputs with an address
 	files []func(*Document) error            // functions that write the output files
 
+	places map[string]string // address that an output has opened -> its flag
+
 	runFiles []output // outputs that are written beside each run
 
 	explores bool                // explore is one of the scenarios

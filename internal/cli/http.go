@@ -128,7 +128,8 @@ func (o *options) serviceFlags() {
 		"what breaks of the programs: kill-program, pause-program, with @TIME and heal@TIME, as in\n"+
 			"kill-program:2@2s,heal@4s"), &p.Faults, []string{"kill-program", "pause-program"})
 	o.Begin(loadSection)
-	o.Integer(flag(load, "burst", "this many visits at once and no more, in place of a load"), &s.Burst, 0)
+	o.Integer(flag(load, "burst", "this many visits at once and no more, in place of a load"), &s.Burst,
+		harness.MostWorkers)
 	o.loadFlags("a visit without an answer for so long is called off, and unknown")
 	o.seed("repeats the schedule of another run (default: drawn and printed)")
 	o.Begin(outputSection)
@@ -152,8 +153,8 @@ func (o *options) refusal(to *[]int) {
 			*to = nil
 			for _, item := range settings.Split(text) {
 				status, err := strconv.Atoi(item)
-				if err != nil {
-					return errors.New("a status is a number, as in 503")
+				if err != nil || status < 300 || status > 599 {
+					o.Mistake("refusal", "%.20s: a status from 300 to 599: a 2xx says that the visit was counted", item)
 				}
 				*to = append(*to, status)
 			}

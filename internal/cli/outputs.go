@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"hammerlock/internal/harness"
 	"hammerlock/internal/settings"
@@ -152,8 +153,15 @@ func (o *options) hasPlace(f settings.Flag, kind string, parse func(string) (str
 		return err
 	})
 	o.live = append(o.live, func(ctx context.Context, e Env) shows {
-		if at == "" || len(o.Mistakes) > 0 {
+		if at == "" {
 			return nil
+		}
+		if other := o.places[at]; other != "" {
+			o.Mistake(f.Name, "%s: --%s has this address, too", at, other)
+			return nil
+		}
+		if !strings.HasSuffix(at, ":0") {
+			o.places[at] = f.Name
 		}
 		x, err := open(ctx, e, o, at)
 		if err != nil {
@@ -213,8 +221,13 @@ func (all shows) close(ctx context.Context, page string) (err error) {
 	return err
 }
 
-// openShows opens the outputs that have addresses. An address that cannot be used is a mistake in its flag.
+// openShows opens the outputs that have addresses, unless there are mistakes already. Each address that cannot be used
+// is a mistake in its flag.
 func (e Env) openShows(ctx context.Context, o *options) (all shows) {
+	if len(o.Mistakes) > 0 {
+		return nil
+	}
+	o.places = map[string]string{}
 	for _, open := range o.live {
 		all = append(all, open(ctx, e)...)
 	}

@@ -83,7 +83,7 @@ func (p *Phase) Mistakes() (all human.Mistakes) {
 		{p.Kind == burst && p.Burst == 0, "burst", "how many visits at once, as in 300?"},
 		{p.Kind != burst && p.Burst != 0, "burst", "only a burst has one"},
 		{p.Burst < 0 || p.Burst > maxRate, "burst", fmt.Sprintf("from 1 to %d", maxRate)},
-		{p.Workers < 0 || p.Workers > maxWorkers, "workers", fmt.Sprintf("from 1 to %d", maxWorkers)},
+		{p.Workers < 0 || p.Workers > MostWorkers, "workers", fmt.Sprintf("from 1 to %d", MostWorkers)},
 		{p.Workers > 0 && p.open(), "workers", "in an open loop the rate is the load: leave it out"},
 		{p.Kind == broken && len(p.Faults) == 0, "fault", "what breaks, as in kill-primary or lost-grant@1s?"},
 		{(p.Kind == warmUp || p.Kind == recovery) && len(p.Faults) > 0, "fault", "nothing breaks in a " + p.Kind},

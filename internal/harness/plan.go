@@ -97,9 +97,11 @@ type SetupError struct{ Problems []string }
 
 func (e *SetupError) Error() string { return strings.Join(e.Problems, "\n") }
 
-// These limits stop a typing error from overloading the machine.
+// MostWorkers is the largest number of workers, and of visits at once. It and the limits below stop a typing error from
+// overloading the machine.
+const MostWorkers = 4096
+
 const (
-	maxWorkers   = 4096
 	maxKeys      = 1_000_000
 	maxRate      = 1_000_000
 	maxProcesses = 64
@@ -196,7 +198,7 @@ func (c *check) numbers() {
 		flag      string
 		value     int
 		low, high int
-	}{{"workers", w.Workers, 1, maxWorkers}, {"pages", w.Keys, 1, maxKeys}, {"reenter", w.Reenter, 1, maxReenter},
+	}{{"workers", w.Workers, 1, MostWorkers}, {"pages", w.Keys, 1, maxKeys}, {"reenter", w.Reenter, 1, maxReenter},
 		{"permits", w.Permits, 1, math.MaxUint16},
 		{"processes", p.Processes, 1, min(maxProcesses, max(w.Workers, 1))}, {"jobs", p.Jobs, 0, maxJobs},
 		{"min-replicas", p.MinReplicas, 0, maxCopies}} {

@@ -10,6 +10,7 @@ import (
 
 	"hammerlock/faults"
 	"hammerlock/internal/attach"
+	"hammerlock/internal/human"
 	"hammerlock/internal/program"
 	"hammerlock/internal/service"
 	"hammerlock/internal/witness"
@@ -128,6 +129,12 @@ func (c *check) watch(ctx context.Context, s *service.Spec) *Combination {
 	p.Topologies, p.Attach = nil, attach.Flags{Secrets: p.Attach.Secrets, Tell: p.Attach.Tell}
 	known := c.plan.Known.Topologies
 	i := slices.IndexFunc(known, func(t topologies.Spec) bool { return t.Name == to.To })
+	if i < 0 && !strings.ContainsAny(to.To, ".:") {
+		names := human.Names(known, func(t topologies.Spec) string { return t.Name })
+		c.mistake("wire", "%q: %s; or the address of a server, as in redis://%s:6379", to.To,
+			human.Instead(to.To, names), to.To)
+		return nil
+	}
 	if p.Attach.Addrs = strings.Split(to.To, ","); i >= 0 {
 		p.Topologies, p.Attach.Addrs = known[i:i+1], nil
 	}

@@ -42,14 +42,6 @@ func (c *check) service(ctx context.Context) []Combination {
 		return nil
 	}
 	c.requests(s)
-	if s.Burst < 0 || s.Burst > maxWorkers {
-		c.mistake("burst", "%d: from 1 to %d", s.Burst, maxWorkers)
-	}
-	for _, status := range s.Refusal {
-		if status < 300 || status > 599 {
-			c.mistake("refusal", "%d: a status from 300 to 599: a 2xx says that the visit was counted", status)
-		}
-	}
 	if s.Answer.Field != "" && s.Answer.Match != nil {
 		c.mistake("field", "and --match: an answer is read in one way")
 	}

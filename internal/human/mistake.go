@@ -16,12 +16,12 @@ type Mistake struct {
 }
 
 // Wrong returns a mistake in a setting. Its text is the flag and the formatted text, with a blank in between unless the
-// formatted text begins with a colon.
+// formatted text begins with a colon or a comma.
 func Wrong(setting, format string, args ...any) Mistake {
 	text := fmt.Sprintf(format, args...)
 	switch {
 	case setting == "":
-	case strings.HasPrefix(text, ":"):
+	case strings.HasPrefix(text, ":"), strings.HasPrefix(text, ","):
 		text = "--" + setting + text
 	default:
 		text = "--" + setting + " " + text
