@@ -128,8 +128,7 @@ func (o *options) serviceFlags() {
 		"what breaks of the programs: kill-program, pause-program, with @TIME and heal@TIME, as in\n"+
 			"kill-program:2@2s,heal@4s"), &p.Faults, []string{"kill-program", "pause-program"})
 	o.Begin(loadSection)
-	o.Integer(flag(load, "burst", "this many visits at once and no more, in place of a load"), &s.Burst,
-		harness.MostWorkers)
+	o.Integer(flag(load, "burst", "just this many visits at once, in place of a load"), &s.Burst, harness.MostWorkers)
 	o.loadFlags("a visit without an answer for so long is called off, and unknown")
 	o.seed("repeats the schedule of another run (default: drawn and printed)")
 	o.Begin(outputSection)
