@@ -83,9 +83,13 @@ func judgeOnce(c *Case) Verdict {
 	return v
 }
 
-// sure is the earliest end of a grant's lease, as if no worker released it.
+// sure is the earliest end of a grant's lease, as if no worker released it. A lock takes a tick for the lease that was
+// asked for, whether it claims that its holds expire or not.
 func (c *Case) sure(grant *history.Op) time.Duration {
-	return plus(grant.Call, (&ruler{c: c}).least(grant.TTL))
+	if grant.TTL <= 0 {
+		return history.Forever
+	}
+	return grant.Call + max(grant.TTL-(&ruler{c: c}).drift(grant.TTL), 0)
 }
 
 // during reports whether a grant was known before the lease of another grant had ended, whichever came first.

@@ -18,7 +18,7 @@ func grantedTick(s *builder, key int32, at time.Duration, again func(hold histor
 	again(hold)
 }
 
-// TestOnce: a release does not end a lease, and the end of the lease does. A grant with a late answer may have been the
+// TestOnce: a release does not end a lease, and the end of the lease does, also without the claim Expires. A grant with a late answer may have been the
 // first one. A tick that all workers were refused was left out, unless a call had no answer.
 func TestOnce(t *testing.T) {
 	later := func(by time.Duration, change func(*history.Op)) func(s *builder) func(history.Op) {
@@ -45,15 +45,17 @@ func TestOnce(t *testing.T) {
 		},
 		"of the same moment": {later(0, func(*history.Op) {}), history.RunTwice},
 	} {
-		s := newBuilder()
-		s.h.Claims = history.Claims{Excludes: true, Expires: true, Once: true}
-		for key := range int32(30) {
-			grantedTick(s, key, 2000+10*time.Duration(key), later(10, refused)(s))
-		}
-		grantedTick(s, 30, 2500, x.again(s))
-		v := judgeOnce(s.prepared())
-		if v.Cause != x.cause || (v.Status == Fail) != (x.cause != "") || x.cause == "" && v.Status != Pass {
-			t.Errorf("%s: got %v %q: %s", name, v.Status, v.Cause, v.Summary)
+		for _, claims := range []history.Claims{{Excludes: true, Expires: true, Once: true}, {Once: true}} {
+			s := newBuilder()
+			s.h.Claims = claims
+			for key := range int32(30) {
+				grantedTick(s, key, 2000+10*time.Duration(key), later(10, refused)(s))
+			}
+			grantedTick(s, 30, 2500, x.again(s))
+			v := judgeOnce(s.prepared())
+			if v.Cause != x.cause || (v.Status == Fail) != (x.cause != "") || x.cause == "" && v.Status != Pass {
+				t.Errorf("%s, expires %v: got %v %q: %s", name, claims.Expires, v.Status, v.Cause, v.Summary)
+			}
 		}
 	}
 }

@@ -113,7 +113,7 @@ var AllClaims = []Claim{
 	{Name: "once",
 		Says: "a job runs once a tick, whose name is the key: no release ends a lease, and no tick is left out",
 		Driver: "a job runs once a tick, whose name is the key: no release ends a lease, and the first to ask " +
-			"for a tick gets it",
+			"for a tick gets it for the lease that was asked for",
 		Flag: func(c *Claims) *bool { return &c.Once }, Judges: []string{"once"}, Rest: true,
 		Causes: []string{RunTwice, LeftOut}},
 	{Name: "serves", Says: "who waits is granted the lock when it is free",

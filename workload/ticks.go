@@ -7,11 +7,14 @@ import (
 
 // tick waits for the next tick of the worker's clock and returns the page for that tick. Like a cron job on many
 // machines, each worker tries to do the same task at the same time. The workers' clocks differ by constants. For half
-// of the workers the constant is 0, so these ask at the same moment. The result ok is false after the last tick.
+// of the workers the constant is 0, so these ask at the same moment. Worker 1 has the largest constant, so that every
+// tick is asked for late, too. The result ok is false after the last tick.
 func (w *worker) tick(stop context.Context) (due time.Duration, key int32, ok bool) {
 	number := w.shape.First + w.number
 	if w.begun == 0 && number%2 == 1 {
-		w.apart = time.Duration(w.rand.Float64() * float64(w.shape.Apart))
+		if w.apart = w.shape.Apart; number > 1 {
+			w.apart = time.Duration(w.rand.Float64() * float64(w.shape.Apart))
+		}
 	}
 	due = time.Duration(w.begun)*w.shape.Tick + w.apart
 	if due >= w.shape.End || w.begun >= int64(w.shape.Keys) || !w.sleep(stop, max(due-w.clock.Now(), 0)) {
