@@ -81,7 +81,7 @@ func TestEveryMisbehaviourEndsAndIsNamed(t *testing.T) {
 		"twice":       "twice: every request has one answer", "unknown-id": "which was never sent",
 		"others-id": answered,
 		"garbage":   unanswered, "long-line": "a line of more than 64 KiB",
-		"floods-out":   "lines on its standard output that are no messages, such as",
+		"floods-out":   "lines of its standard output were no messages, such as",
 		"closes-out":   "closed its standard output and goes on",
 		"lost-unknown": "as lost, which no acquire had", "negative": "valid_ms -5: a duration",
 		"huge":        "valid_ms 1e+15: a duration",
@@ -143,7 +143,7 @@ func driven(t *testing.T, mode string, ends bool) error {
 func TestAProgramThatIsNoDriver(t *testing.T) {
 	t.Parallel()
 	_, err := Greet(t.Context(), []string{"echo", "hi"}, []string{"PATH=" + os.Getenv("PATH")})
-	if err == nil || !strings.Contains(err.Error(), `it printed "hi\n", which is no message`) {
+	if err == nil || !strings.Contains(err.Error(), `1 line of its standard output was no message: "hi\n"`) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -334,5 +334,23 @@ func TestCommands(t *testing.T) {
 		if again, err := Split(Join(got)); want != nil && (err != nil || !slices.Equal(again, want)) {
 			t.Errorf("%q is written as %q and read as %q, %v", want, Join(got), again, err)
 		}
+	}
+}
+
+// TestAnAnswerThatIsNoMessage: if no answer to open comes, the error quotes the line that was no message.
+func TestAnAnswerThatIsNoMessage(t *testing.T) {
+	t.Parallel()
+	const hello = `echo '{"hello":"hammerlock-driver","protocol":1,"name":"x","version":"1","claims":["excludes"]}'; ` +
+		`read ask; echo "{'id': 1, 'ok': True}"; exec sleep 60`
+	s, err := Greet(t.Context(), []string{"sh", "-c", hello}, []string{"PATH=" + os.Getenv("PATH")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err = Start(ctx, s, Options{Topology: "single", Lease: time.Second})
+	if want := `1 line of its standard output was no message: "{'id': 1, `; err == nil ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

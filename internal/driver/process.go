@@ -105,9 +105,16 @@ func (p *Process) Err() error {
 
 func (p *Process) failed() bool { return p.Err() != nil }
 
-// about adds the name of the program to an error.
+// about adds the name of the program to an error, and the lines of its output that were no messages: one of them may be
+// the answer that is missing.
 func (p *Process) about(err error) error {
 	err = fmt.Errorf("driver %s: %w", p.args[0], err)
+	switch c := p.Conduct(); {
+	case c.Noise == 1:
+		err = fmt.Errorf("%w; 1 line of its standard output was no message: %s", err, c.Sample)
+	case c.Noise > 1:
+		err = fmt.Errorf("%w; %d lines of its standard output were no messages, such as %s", err, c.Noise, c.Sample)
+	}
 	if text := p.tail.text(); text != "" {
 		err = fmt.Errorf("%w. Its standard error: %s", err, text)
 	}
@@ -119,10 +126,11 @@ func (p *Process) fail(err error) {
 	if errors.Is(err, io.EOF) {
 		err = p.ending()
 	}
+	err = p.about(err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err == nil {
-		p.err = p.about(err)
+		p.err = err
 		close(p.done)
 	}
 }
@@ -188,8 +196,7 @@ func (p *Process) noisy(line []byte) error {
 		p.sample = fmt.Sprintf("%.80q", p.tail.mask(string(line)))
 	}
 	if p.noise > maxNoise {
-		return fmt.Errorf("it printed %d lines on its standard output that are no messages, such as %s: "+
-			"print to standard error", p.noise, p.sample)
+		return errors.New("print to standard error what is no message")
 	}
 	return nil
 }

@@ -106,10 +106,7 @@ func try(ctx context.Context, args, env, added []string, within time.Duration) (
 	}
 	if p.failed() {
 		p.Close()
-		if err = p.Err(); p.noise > 0 {
-			err = fmt.Errorf("%w; it printed %s, which is no message", err, p.sample)
-		}
-		return s, nil, err
+		return s, nil, p.Err()
 	}
 	return s, p, nil
 }
