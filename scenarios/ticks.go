@@ -7,8 +7,8 @@ import (
 	"hammerlock/workload"
 )
 
-// The clocks differ by most of a lease, so that a key that is shorter than the lease has ended when the last worker asks.
-// A lease that is over on a slow machine may be granted again.
+// The clocks differ by most of a lease: a key that is shorter than the lease has ended when the last worker asks. A
+// lease that is over on a slow machine may be granted again.
 var ticks = Scenario{
 	Name: "ticks",
 	Doc: "machines whose clocks differ by most of a lease want to run a short job once a tick, and some ask at the " +
