@@ -41,7 +41,7 @@ func Judge(c *Case) ([]Verdict, error) {
 	if c.Header.Service {
 		all = OfServices
 	}
-	verdicts := make([]Verdict, 0, len(all))
+	verdicts, unrecorded := make([]Verdict, 0, len(all)), c.Unrecorded()
 	var wrong error
 	for _, k := range all {
 		if k.Applies != nil && !k.Applies(&c.Header) {
@@ -58,6 +58,10 @@ func Judge(c *Case) ([]Verdict, error) {
 		}
 		if c.apart != nil && (v.Status == Pass || v.Status == Inconclusive) {
 			v.Status, v.Summary = Inconclusive, c.apart.Error()
+		}
+		if unrecorded != "" && slices.Contains(needsExtensions, k.Name) {
+			v = Verdict{Checker: k.Name, Summary: unrecorded, Exposed: v.Exposed, HandOffs: v.HandOffs,
+				Misses: v.Misses, Extent: v.Extent}
 		}
 		if v.Status == Inconclusive && v.scant && slices.Contains(c.NotAbout, k.Name) {
 			v.Status, v.Summary = NotJudged, "the run is not about it: "+v.Summary

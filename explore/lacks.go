@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"hammerlock/checker"
 )
 
 // errLacks means that the lock uses a command that the server in memory does not support.
@@ -14,6 +16,16 @@ var errLacks = errors.New("the server in memory does not know")
 // errElsewhere means that the lock does not use the given servers.
 var errElsewhere = errors.New("the lock makes connections of its own, past those and the dialer that it is given: " +
 	"virtual time does not reach them")
+
+// errUnrecorded means that the lock renews leases and does not record it.
+var errUnrecorded = errors.New("renewals are missing")
+
+func unrecorded(c *checker.Case) error {
+	if why := c.Unrecorded(); why != "" {
+		return fmt.Errorf("%w: %s", errUnrecorded, why)
+	}
+	return nil
+}
 
 // unknownCommand matches the error reply to an unsupported command, which may be in a script.
 var unknownCommand = regexp.MustCompile(`^-(ERR unknown (sub)?command|.*Unknown Redis command)`)

@@ -67,7 +67,7 @@ func Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 		o.Jobs = 1 // with one job, the schedule that left goroutines is known
 		return Run(t, spec, o)
 	case errors.Is(err, locks.ErrServer), errors.Is(err, errLeft), errors.Is(err, errElsewhere),
-		errors.Is(err, errLacks):
+		errors.Is(err, errLacks), errors.Is(err, errUnrecorded):
 		s.report.Status, s.report.Reason, s.report.Excluded, err = checker.Inconclusive, err.Error(), true, nil
 	}
 	s.report.Took = time.Since(s.begun)
@@ -309,7 +309,7 @@ func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err e
 			return all, &all[i], cmp.Or(err, run.w.lacking(all[i].Cause == history.Unanswered))
 		}
 	}
-	return all, nil, err
+	return all, nil, cmp.Or(err, unrecorded(c))
 }
 
 // found replays a counterexample to record its trace. It puts the result into the report, unless the report already has

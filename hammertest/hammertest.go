@@ -3,6 +3,8 @@
 // test with the cause, the story and the command that repeats it. A package that uses them needs
 //
 //	func TestMain(m *testing.M) { hammertest.Main(m) }
+//
+// A lock that claims Renews records its extensions in Env.Renewals: docs/OWN.md says how.
 package hammertest
 
 import (

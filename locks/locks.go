@@ -179,7 +179,8 @@ type Env struct {
 	Rand    *rand.Rand // used by this worker only
 	Process *Process
 	// Renewals is for a lock that renews leases in the background. The lock records its extensions there, from one
-	// goroutine at a time; each Op names the Token, not the Hold. It is nil unless the lock claims Renews.
+	// goroutine at a time; each Op names the Token, not the Hold, and has the key -1. It is nil unless the lock claims
+	// Renews. See docs/OWN.md.
 	Renewals *history.Lane
 	// Places are the sites that Sites connect to, in the same order. Libraries with their own connections use them.
 	Places []*topologies.Site
