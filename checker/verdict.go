@@ -8,6 +8,7 @@ import (
 
 	"hammerlock/history"
 	"hammerlock/internal/glossary"
+	"hammerlock/model"
 )
 
 // Status is the result of a checker.
@@ -90,4 +91,14 @@ func (v *Verdict) Proved() (at time.Duration) {
 		at = max(at, v.Evidence[i].Latest())
 	}
 	return at
+}
+
+// KeepsOut reports whether a cause only keeps others out of the lock. Such a failure shows no two holders at once.
+func KeepsOut(cause string) bool {
+	for i := range model.Deviations {
+		if d := &model.Deviations[i]; d.Name == cause {
+			return d.Keeps()
+		}
+	}
+	return cause == history.PartKept // a phantom of a try for several pages
 }

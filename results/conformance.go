@@ -85,7 +85,8 @@ func (f *Claim) weigh(c *history.Claim, made *history.Claims, runs []Run) {
 		for k := range runs[i].Verdicts {
 			v := &runs[i].Verdicts[k]
 			// two simultaneous holders always violate mutual exclusion; their cause may violate another claim too
-			both := v.Checker == exclusion && c.Rest && slices.Contains(c.Judges, v.Checker)
+			both := v.Checker == exclusion && c.Rest && slices.Contains(c.Judges, v.Checker) &&
+				!checker.KeepsOut(v.Cause)
 			if v.Status == checker.Fail && (both || broken(made, v) == c) &&
 				(f.Status != checker.Fail || plainer(v, &told)) {
 				told = *v

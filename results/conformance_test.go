@@ -131,6 +131,17 @@ func TestTheStoryIsTheCheckersOwn(t *testing.T) {
 	}
 }
 
+// TestAPhantomIsNoSecondHolder: what only keeps others out breaks the claim cleans, and leaves mutual exclusion to the
+// other runs.
+func TestAPhantomIsNoSecondHolder(t *testing.T) {
+	phantom := Run{Verdicts: append(passed("activity"), found("exclusion", checker.Fail, "phantom", "w1"))}
+	whole := Run{Verdicts: passed("activity", "exclusion", "linearizable", "lost-updates")}
+	got, _ := told(history.Claims{Excludes: true, Cleans: true}, phantom, whole)
+	if got["excludes"].Status != checker.Pass || got["cleans"].Status != checker.Fail {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // TestConformanceSaysHowSoonHoldersHear of their losses, whether or not the claim to renew leases holds.
 func TestConformanceSaysHowSoonHoldersHear(t *testing.T) {
 	ms := func(n int64) *int64 { n *= int64(time.Millisecond); return &n }
