@@ -381,9 +381,7 @@ func (l *livenessCheck) verdict(scanned bool) Verdict {
 	}
 	switch {
 	case v.Status == Fail:
-		if v.Cause == history.Stuck {
-			v.advise(remedyOfStuck(worst.evidence))
-		}
+		l.adviseWaiter(&v, worst.evidence)
 		v.Evidence, v.Story = worst.evidence, worst.story
 		v.Summary = fmt.Sprintf("%s: %s; %s", v.Cause, v.Story[0], dead)
 	case l.waits == 0:

@@ -62,12 +62,23 @@ func (l *livenessCheck) stuck(left []stretch) {
 const removeTheKey = "Let a release, and the end of a lease, remove the key of the lock: it was there when no worker " +
 	"had the lock any more. See locks/catalogue/lease.go."
 
-// remedyOfStuck is the advice if a waiter tried again in vain.
-func remedyOfStuck(evidence []history.Op) string {
-	if slices.ContainsFunc(evidence, func(op history.Op) bool { return op.Kind == history.Sight }) {
-		return removeTheKey
+const dropTheDead = "Drop a waiter that has not asked again in time from the queue, in the script that grants the " +
+	"lock: one that died there keeps all others out. See locks/catalogue/fair.go."
+
+// adviseWaiter gives the advice if a waiter tried again in vain. If the try was one call of the whole time, the waiter
+// slept in the lock, and the advice is that of the cause.
+func (l *livenessCheck) adviseWaiter(v *Verdict, evidence []history.Op) {
+	seen := slices.ContainsFunc(evidence, func(op history.Op) bool { return op.Kind == history.Sight })
+	switch {
+	case v.Cause != history.Stuck && v.Cause != history.Deadlock:
+	case l.Claims.Ordered && !seen:
+		v.advise(dropTheDead)
+	case v.Cause == history.Deadlock:
+	case seen:
+		v.advise(removeTheKey)
+	case evidence[0].Return-evidence[0].Call <= l.bound:
+		v.advise(notShown)
 	}
-	return notShown
 }
 
 // keyIn returns an operation that saw the lock's key in a period in which no worker can have held it; nil if there is

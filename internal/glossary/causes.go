@@ -101,7 +101,7 @@ var AllCauses = []Cause{
 			"keep that number for as long as the counter. See locks/catalogue/fenced.go."},
 	{history.NoToken, "A grant of a lock that claims fences has none.",
 		"Draw a fencing token with every grant, in the script that grants the lock. See locks/catalogue/fenced.go."},
-	{history.FalseRelease, "A release was answered with success although another worker had the lock.",
+	{history.FalseRelease, "A release was answered with success although the hold was over.",
 		"Answer a release with success only if the script has found and deleted the own token. " +
 			"See locks/catalogue/lease.go."},
 	{history.DoubleRelease, "The same hold was released with success twice.",
@@ -131,8 +131,8 @@ var AllCauses = []Cause{
 	{history.Stuck,
 		"A worker waited, no worker could have the lock, and none was served for longer than the bound; " +
 			"or a service whose programs were up answered no visit any more.",
-		"Let a waiter try again no later than the lease of the holder ends, whatever message it waits for. " +
-			"See locks/catalogue/hub.go."},
+		"Let a waiter try again no later than the lease of the holder ends, whatever message it waits for, and " +
+			"bound the pause between its tries. See locks/catalogue/hub.go."},
 	{history.Crossing,
 		"Callers who wanted several keys each had some of them and waited for the others: " +
 			"no worker held what it wanted for longer than the bound.",
