@@ -138,6 +138,9 @@ type Report struct {
 	Envelope *Envelope `json:"envelope,omitempty"`
 }
 
+// ReportFile is the file of a saved Report, beside the history of its counterexample.
+const ReportFile = "explore.json"
+
 type Found struct {
 	Checker  string            `json:"checker"`
 	Cause    string            `json:"cause"`

@@ -1,6 +1,8 @@
 package hammertest
 
 import (
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,6 +46,10 @@ func Explore(t *testing.T, open Open, c Config) {
 	}
 	if _, missing := os.Stat(orders.File); missing == nil { // the file is missing if the lock has ended its process
 		saved, err := keep(orders.File)
+		report, wrong := json.MarshalIndent(r, "", "  ")
+		if err = errors.Join(err, wrong); err == nil {
+			err = os.WriteFile(filepath.Join(filepath.Dir(saved), explore.ReportFile), append(report, '\n'), 0o644)
+		}
 		if err != nil {
 			t.Error(err)
 		}

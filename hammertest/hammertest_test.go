@@ -63,7 +63,8 @@ func TestARunIsLeftAmongTheArtifacts(t *testing.T) {
 	}
 }
 
-// TestTheHistoryOfACounterexampleStays: the path that a failed exploration prints exists after the test.
+// TestTheHistoryOfACounterexampleStays: the path that a failed exploration prints exists after the test, with the
+// report that "verify export --test" needs.
 func TestTheHistoryOfACounterexampleStays(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestPlayed$")
 	cmd.Env = append(os.Environ(), played+"=a violation", "TMPDIR="+t.TempDir())
@@ -72,8 +73,10 @@ func TestTheHistoryOfACounterexampleStays(t *testing.T) {
 	if err == nil || path == nil {
 		t.Fatalf("%v, no path of a history:\n%s", err, out)
 	}
-	if _, err := os.Stat(string(path[1])); err != nil {
-		t.Error(err)
+	for _, file := range []string{string(path[1]), filepath.Join(filepath.Dir(string(path[1])), explore.ReportFile)} {
+		if _, err := os.Stat(file); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

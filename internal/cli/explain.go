@@ -12,6 +12,7 @@ import (
 	"hammerlock/faults"
 	"hammerlock/history"
 	"hammerlock/internal/crew"
+	"hammerlock/internal/driver"
 	"hammerlock/internal/glossary"
 	"hammerlock/internal/human"
 	"hammerlock/locks"
@@ -98,6 +99,7 @@ func meaning(k crew.Catalogue, name string) (text string, found bool) {
 	named(slices.Concat(checker.All, checker.OfServices), name,
 		func(c checker.Checker) (string, string) { return c.Name, c.Doc }, "check", add)
 	named(history.AllClaims, name, func(c history.Claim) (string, string) { return c.Name, c.Says }, "claim", add)
+	named(ofDrivers(), name, func(c [2]string) (string, string) { return c[0], c[1] }, "claim of a driver", add)
 	named(k.Topologies, name, func(s topologies.Spec) (string, string) { return s.Name, s.Doc }, "topology", add)
 	named(k.Counters, name, func(s workload.CounterSpec) (string, string) { return s.Name, s.Doc }, "counter", add)
 	if name == metricsWord {
@@ -108,6 +110,13 @@ func meaning(k crew.Catalogue, name string) (text string, found bool) {
 		}
 	}
 	return strings.Join(all, "\n"), len(all) > 0
+}
+
+// ofDrivers are the claims that only a driver can make, with their descriptions.
+func ofDrivers() [][2]string {
+	return slices.DeleteFunc(driver.Claims(), func(c [2]string) bool {
+		return slices.ContainsFunc(history.AllClaims, func(of history.Claim) bool { return of.Name == c[0] })
+	})
 }
 
 func aboutLock(s locks.Spec) (name, doc string) {
@@ -139,7 +148,8 @@ func explained(k crew.Catalogue) (all []string) {
 		topologiesOf(k).Names(),
 		allScenarios.Names()[1:], countersOf(k).Names(),
 		human.Names(slices.Concat(checker.All, checker.OfServices), func(c checker.Checker) string { return c.Name }),
-		human.Names(history.AllClaims, func(c history.Claim) string { return c.Name }))
+		human.Names(history.AllClaims, func(c history.Claim) string { return c.Name }),
+		human.Names(ofDrivers(), func(c [2]string) string { return c[0] }))
 	slices.Sort(all)
 	return slices.Compact(all)
 }

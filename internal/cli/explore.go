@@ -25,9 +25,6 @@ import (
 	"hammerlock/results"
 )
 
-// exploreFile is the file of a saved exploration, which --replay reads.
-const exploreFile = "explore.json"
-
 type exploreOptions struct {
 	*options
 	locks   []locks.Spec
@@ -242,7 +239,7 @@ func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.
 	x.picture, r.Found.Picture = cmp.Or(x.picture, r.Found.Picture), ""
 	text, wrong := json.MarshalIndent(r, "", "  ")
 	if err = errors.Join(err, wrong); err == nil {
-		err = os.WriteFile(folder.Path(exploreFile), append(text, '\n'), 0o644)
+		err = os.WriteFile(folder.Path(explore.ReportFile), append(text, '\n'), 0o644)
 	}
 	if err != nil {
 		return r, "", errors.Join(err, folder.Leave())
@@ -293,7 +290,7 @@ func writeExplored(w io.Writer, all []explore.Report, saved []string) error {
 		}
 		if saved[i] != "" && r.Envelope == nil {
 			p.Line("\nsaved in %s; to see it again: verify explore --replay %s", saved[i],
-				filepath.Join(saved[i], exploreFile))
+				filepath.Join(saved[i], explore.ReportFile))
 		}
 	}
 	if all[0].Envelope != nil { // a sweep: print the values at which the locks fail

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hammerlock/checker"
+	"hammerlock/explore"
 	"hammerlock/history"
 	"hammerlock/internal/harness"
 	"hammerlock/internal/story"
@@ -59,7 +60,7 @@ func (e Env) exportTest(ctx context.Context, path, test, calls string) error {
 	if err = errors.Join(err, unread); err != nil {
 		return usage("%v", err)
 	}
-	h, _, err := openHistory(path)
+	h, file, err := openHistory(path)
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (e Env) exportTest(ctx context.Context, path, test, calls string) error {
 	if err != nil {
 		return err
 	}
-	explored, err := savedExploration(filepath.Join(path, exploreFile))
+	explored, err := savedExploration(filepath.Join(filepath.Dir(file), explore.ReportFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

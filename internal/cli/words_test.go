@@ -15,13 +15,14 @@ import (
 	"hammerlock/checker"
 	"hammerlock/history"
 	"hammerlock/internal/cli"
+	"hammerlock/internal/driver"
 	"hammerlock/internal/glossary"
 	"hammerlock/results"
 	"hammerlock/scenarios"
 )
 
 // TestEveryWordOnTheScreenIsExplained: explain knows each heading of a row or column as it stands on the screen, and
-// every verdict, cause, check, scenario and metric.
+// every verdict, cause, check, scenario, metric and claim.
 func TestEveryWordOnTheScreenIsExplained(t *testing.T) {
 	words := []string{"metrics"}
 	for _, dir := range []string{"../../results", "../../results/compare"} {
@@ -42,6 +43,9 @@ func TestEveryWordOnTheScreenIsExplained(t *testing.T) {
 	}
 	for _, m := range results.Metrics {
 		words = append(words, m.Name)
+	}
+	for _, c := range driver.Claims() {
+		words = append(words, c[0])
 	}
 	slices.Sort(words)
 	var out, problems bytes.Buffer
