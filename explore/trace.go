@@ -199,6 +199,7 @@ func (t *trace) token(word string) string {
 // tell merges the clients' records into the trace, up to the violation, and shortens a long trace. It returns the
 // number of lines that the trace had before it was shortened.
 func (t *trace) tell(h *history.History, v *checker.Verdict) int {
+	left := checker.KeepsOut(v.Cause) || v.Cause == history.Leftover // a refused try may have left something
 	for i := range h.Ops {
 		op := h.Ops[i]
 		of := h.Caller(op.Worker)
@@ -206,8 +207,10 @@ func (t *trace) tell(h *history.History, v *checker.Verdict) int {
 			continue // another page of the visit, with the same events
 		}
 		op.Worker = of
-		t.believe(&op, v.Cause == history.PartKept && h.Caller(v.Evidence[0].Worker) == of &&
-			v.Evidence[0].Call <= op.Return && v.Evidence[0].Return >= op.Call)
+		t.believe(&op, left && slices.ContainsFunc(v.Evidence, func(try history.Op) bool {
+			return try.Kind == history.Acquire && h.Caller(try.Worker) == of && try.Call <= op.Return &&
+				try.Return >= op.Call
+		}))
 	}
 	slices.SortStableFunc(t.lines, func(a, b *line) int { return int(a.at - b.at) })
 	end := ending(h, v)
