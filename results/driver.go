@@ -24,6 +24,9 @@ type Driver struct {
 	// calls that were not answered in time; only in old runs
 	Silent   int64            `json:"unanswered,omitempty"`
 	Failures map[string]int64 `json:"errors,omitempty"` // number of errors from the program, by text
+	// of a program that claims waits: the refusals that came more than a second after wait_ms, and the latest of them
+	Late   int64 `json:"late_refusals,omitempty"`
+	LateBy int64 `json:"late_refusals_max_ns,omitempty"`
 	// the program did not read the wall clock that was set for it, so the run does not test clocks
 	ClockUnread bool `json:"clock_unread,omitempty"`
 }
@@ -48,6 +51,11 @@ func (d *Driver) Text() string {
 	}
 	if d.ClockUnread {
 		parts = append(parts, clockUnread)
+	}
+	if d.Late > 0 {
+		parts = append(parts, fmt.Sprintf("%s came up to %s after wait_ms, although it claims waits: bound the pause "+
+			"between two tries by what is left of wait_ms", human.Quantity(d.Late, "refusal"),
+			human.Duration(time.Duration(d.LateBy))))
 	}
 	if d.Noise > 0 {
 		parts = append(parts,

@@ -29,6 +29,7 @@ func (d *Driven) and(o *Driven) *Driven {
 	}
 	d.Pings = append(d.Pings, o.Pings...)
 	d.ClockUnread = d.ClockUnread || o.ClockUnread
+	d.Late, d.LateBy = d.Late+o.Late, max(d.LateBy, o.LateBy)
 	if d.Noise += o.Noise; d.Sample == "" {
 		d.Sample = o.Sample
 	}

@@ -142,6 +142,9 @@ func (w *worker) acquire(ctx context.Context, m request, ttl, wait time.Duration
 	if err != nil {
 		return lease, err
 	}
+	if a.Busy && w.p.spec.Waits {
+		w.p.waited(time.Since(call) - wait)
+	}
 	lease.Token, lease.Fence = a.Token, a.Fence
 	if err := w.outcome(ctx, &a); err != nil {
 		// the lock may be held, so the worker releases it

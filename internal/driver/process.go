@@ -50,6 +50,8 @@ type Process struct {
 	calls    map[uint64]*call
 	holds    map[uint64]*hold
 	noise    int64
+	late     int64             // see Conduct
+	lateBy   time.Duration     // see Conduct
 	sample   string            // first line that is no message
 	failures map[string]int64  // text of an error -> how often it was returned
 	broke    history.Breakdown // how the program ended on its own; zero = it did not
@@ -329,11 +331,27 @@ type Conduct struct {
 	Noise    int64            // number of lines on its standard output that are no messages
 	Sample   string           // the first such line
 	Failures map[string]int64 // text of an error -> how often it was returned
+	Late     int64            // number of refusals that came long after the wait that was asked for
+	LateBy   time.Duration    // the latest of them
+}
+
+// lateAfter is how long after its wait a refusal may come: a second, as for any call.
+const lateAfter = time.Second
+
+// waited counts a refusal if it came long after the wait that was asked for. A slow server may be the reason.
+func (p *Process) waited(by time.Duration) {
+	if by <= lateAfter {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.late, p.lateBy = p.late+1, max(p.lateBy, by)
 }
 
 // Conduct returns how the program has behaved so far.
 func (p *Process) Conduct() Conduct {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Conduct{Noise: p.noise, Sample: p.sample, Failures: maps.Clone(p.failures)}
+	return Conduct{Noise: p.noise, Sample: p.sample, Failures: maps.Clone(p.failures), Late: p.late,
+		LateBy: p.lateBy}
 }

@@ -86,7 +86,7 @@ func (x *Run) driven(d *crew.Driven) {
 	if d != nil {
 		slices.Sort(d.Pings)
 		r.Pings, r.Noise, r.Sample, r.Failures = int64(len(d.Pings)), d.Noise, d.Sample, d.Failures
-		r.ClockUnread = d.ClockUnread
+		r.ClockUnread, r.Late, r.LateBy = d.ClockUnread, d.Late, int64(d.LateBy)
 	}
 	if n := r.Pings; n > 0 {
 		r.P50, r.P99, r.Max = int64(d.Pings[(n-1)/2]), int64(d.Pings[(99*n+99)/100-1]), int64(d.Pings[n-1])
