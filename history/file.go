@@ -132,15 +132,24 @@ func (h *History) Save(path string) error {
 	if err != nil {
 		return err
 	}
-	w, err := Create(file, h.Header)
+	return errors.Join(h.write(file), file.Close())
+}
+
+// write writes a history, and stops at the first error.
+func (h *History) write(to io.Writer) error {
+	w, err := Create(to, h.Header)
 	if err != nil {
-		return errors.Join(err, file.Close())
+		return err
 	}
 	for i := range h.Ops {
-		err = errors.Join(err, w.Add(&h.Ops[i]))
+		if err := w.Add(&h.Ops[i]); err != nil {
+			return err
+		}
 	}
 	for id, note := range h.Notes {
-		err = errors.Join(err, w.Note(id, note))
+		if err := w.Note(id, note); err != nil {
+			return err
+		}
 	}
-	return errors.Join(err, w.Close(h.Partial), file.Close())
+	return w.Close(h.Partial)
 }

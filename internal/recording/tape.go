@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -81,23 +82,23 @@ func (t *tape) flush(now time.Duration) bool {
 		return false
 	}
 	t.flushed = now
-	t.err = errors.Join(t.writeNotes(), t.writer.Flush())
+	t.err = cmp.Or(t.writeNotes(), t.writer.Flush())
 	return t.err == nil
 }
 
 func (t *tape) writeNotes() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var errs []error
+	var first error // the writer repeats its error
 	for _, i := range t.extra {
-		errs = append(errs, t.writer.Inject(i))
+		first = cmp.Or(first, t.writer.Inject(i))
 	}
 	t.extra = nil
 	for _, n := range t.notes {
-		errs = append(errs, t.writer.Note(n.id, n.text))
+		first = cmp.Or(first, t.writer.Note(n.id, n.text))
 	}
 	t.notes = nil
-	return errors.Join(errs...)
+	return first
 }
 
 func (t *tape) close(partial string, allowed bool, measured *history.Measured, proven history.Agreement) error {
@@ -105,5 +106,5 @@ func (t *tape) close(partial string, allowed bool, measured *history.Measured, p
 		return nil
 	}
 	t.writer.Proven, t.writer.Allowed, t.writer.Measured = proven, allowed, measured
-	return errors.Join(t.err, t.writeNotes(), t.writer.Close(partial), t.file.Close())
+	return errors.Join(cmp.Or(t.err, t.writeNotes(), t.writer.Close(partial)), t.file.Close())
 }
