@@ -41,9 +41,18 @@ func with(labels lockLabels, name, value string) lockLabels {
 
 // collectLocks sends the measurements of a watched program's locks. It leaves out those that a replication stream does
 // not show.
-func collectLocks(to chan<- prometheus.Metric, numbers func() ([]measure.LockRow, []results.HotLock)) {
+func collectLocks(to chan<- prometheus.Metric, now measure.LockState) {
 	c := collector{to}
-	rows, hot := numbers()
+	rows, hot := now.Rows, now.Hot
+	for server, up := range now.Taps {
+		value := 0.0
+		if up {
+			value = 1
+		}
+		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_tap_up",
+			"1 if the server's replication stream is being read", nil, lockLabels{"server": server}),
+			prometheus.GaugeValue, value)
+	}
 	for i := range rows {
 		labels := lockLabels{"pattern": rows[i].Pattern}
 		if rows[i].Program != "" {

@@ -172,7 +172,7 @@ func (m *numbers) Collect(to chan<- prometheus.Metric) {
 	}
 	m.ended.collect(to, e)
 	if e.Locks != nil {
-		collectLocks(to, e.Locks)
+		collectLocks(to, e.Locks())
 	}
 	if w := e.Combination.Plan.Program; w != nil && w.TapOnly {
 		return // a replication stream does not show how long clients wait

@@ -71,7 +71,7 @@ type Event struct {
 	Snapshot *measure.Snapshot
 	// Locks returns the measurements of a program's locks so far. The function is sent once, when the run has started.
 	// Any goroutine may call it.
-	Locks    func() ([]measure.LockRow, []results.HotLock)
+	Locks    func() measure.LockState
 	Controls *measure.Controls
 	Took     time.Duration
 	Folder   string       // directory of a saved run

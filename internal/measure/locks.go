@@ -55,6 +55,15 @@ type LockRow struct {
 	LockTimes
 }
 
+// LockState has the measurements of a watched program's locks at one time.
+type LockState struct {
+	Rows []LockRow
+	Hot  []results.HotLock
+	// Taps says by the address of a server whether its replication stream is being read. A server whose stream is not
+	// wanted is missing.
+	Taps map[string]bool
+}
+
 // NewLocks makes a Locks. It calls the argument pattern to get the pattern that a key belongs to. If alone is true,
 // only the replication stream is read.
 func NewLocks(pattern func(key string) string, alone bool) *Locks {

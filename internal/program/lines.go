@@ -63,10 +63,16 @@ type hearing struct {
 func (h hearing) Event(e wire.Event) {
 	h.Reader.Event(e)
 	s := h.source
+	x := s.servers[e.Server]
+	switch e.Kind {
+	case wire.TapBegan:
+		x.up.Store(true)
+	case wire.TapLost:
+		x.up.Store(false)
+	}
 	if s.spec.Command != "" || s.spec.Service || s.until.Load() > 0 {
 		return // it is explained by a fault of the plan, or by the program's end
 	}
-	x := s.servers[e.Server]
 	at := s.started.Add(e.At).UTC().Format(time.RFC3339Nano) + " " + x.Addrs[0] + ": "
 	switch {
 	case e.Kind == wire.TapLost:

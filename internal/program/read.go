@@ -175,18 +175,25 @@ func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 }
 
 // LockRows returns the measurements of the locks so far.
-func (s *Source) LockRows() (rows []measure.LockRow, hot []results.HotLock) {
+func (s *Source) LockRows() (all measure.LockState) {
 	now := cmp.Or(time.Duration(s.until.Load()), s.clock.Now())
-	return s.meter.Numbers(now, s.reader.Open(now))
+	all.Rows, all.Hot = s.meter.Numbers(now, s.reader.Open(now))
+	all.Taps = map[string]bool{}
+	for _, x := range s.servers {
+		if !s.spec.Untapped {
+			all.Taps[x.Addrs[0]] = x.up.Load()
+		}
+	}
+	return all
 }
 
 // Locks returns the measurements of the locks so far, for the record of the run.
 func (s *Source) Locks() (all results.Locks) {
-	rows, hot := s.LockRows()
-	for i := range rows {
-		all.Numbers = append(all.Numbers, rows[i].LockNumbers)
+	now := s.LockRows()
+	for i := range now.Rows {
+		all.Numbers = append(all.Numbers, now.Rows[i].LockNumbers)
 	}
-	all.Hot = hot
+	all.Hot = now.Hot
 	return all
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,6 +25,7 @@ type server struct {
 	node  *topologies.Node // node that the suite has started; nil = none
 	proxy *wire.Proxy
 	lost  time.Duration // time from which its stream is not read; 0 = it is read
+	up    atomic.Bool   // its stream is being read
 }
 
 // dial connects to a server without a proxy.

@@ -63,16 +63,22 @@ type Tap struct {
 	sending sync.Mutex
 }
 
-// Tap opens a tap. It returns when all later effects will be seen. The tap reads and reconnects until Close, or until
-// the context ends.
+// Tap opens a tap. It returns when all later effects will be seen, or when the context ends. The tap reads and
+// reconnects until Close.
 func (r *Run) Tap(ctx context.Context, s Source) (*Tap, error) {
 	t := &Tap{run: r, source: s, done: make(chan struct{})}
-	ctx, t.cancel = context.WithCancel(ctx)
-	if err := t.connect(ctx); err != nil {
-		t.cancel()
+	following, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	t.cancel = cancel
+	stop := context.AfterFunc(ctx, cancel)
+	err := t.connect(following)
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		cancel()
 		return nil, err
 	}
-	go t.follow(ctx)
+	go t.follow(following)
 	return t, nil
 }
 
@@ -87,13 +93,13 @@ func (t *Tap) event(e Event) {
 	t.run.Sink.Event(e)
 }
 
-// follow reads the stream and reconnects until the context ends.
+// follow reads the stream and reconnects until Close ends the context. That end is no break, so it is no event.
 func (t *Tap) follow(ctx context.Context) {
 	defer close(t.done)
 	for ctx.Err() == nil {
 		err := t.read(ctx)
 		if ctx.Err() != nil {
-			err = errors.New("closed")
+			return
 		}
 		t.event(Event{Kind: TapLost, Text: err.Error()})
 		for pause := retryFirst; ctx.Err() == nil && t.connect(ctx) != nil; pause = min(2*pause, retryMost) {
