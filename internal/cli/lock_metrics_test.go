@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -21,11 +22,10 @@ import (
 	"hammerlock/internal/measure"
 	"hammerlock/internal/testbed"
 	"hammerlock/internal/witness"
-	"hammerlock/results"
 	"hammerlock/topologies"
 )
 
-var lockSeries = regexp.MustCompile(`(?m)^(hammerlock_lock_\w+)(?:\{(.*)\})? (\S+)$`)
+var lockSeries = regexp.MustCompile(`(?m)^(hammerlock_(?:lock|tap)_\w+)(?:\{(.*)\})? (\S+)$`)
 
 // served returns the names of the lock metrics in an answer, each with its labels.
 func served(text string) map[string][]string {
@@ -104,6 +104,10 @@ func queries(t *testing.T) (all [][2]string) {
 		if r.Alert == "" || r.Labels["severity"] == "" {
 			t.Errorf("rule %+v", r)
 		}
+		grown := regexp.MustCompile(`^increase\((\w+)\[5m\]\)`).FindStringSubmatch(r.Expr)
+		if grown != nil && !strings.Contains(r.Expr, fmt.Sprintf("(%[1]s > 0 unless %[1]s offset 5m)", grown[1])) {
+			t.Errorf("rule %s misses a counter that begins above 0", r.Alert)
+		}
 		all = append(all, [2]string{r.Expr, strings.ReplaceAll(r.Annotations["summary"], "$labels.", "")})
 	}
 	return all
@@ -138,7 +142,8 @@ func TestLiveLockMetrics(t *testing.T) {
 				MatchString(text) &&
 			regexp.MustCompile(`(?m)^hammerlock_lock_held\{.*\} 0$`).MatchString(text)
 	})
-	tapped := served(fetch(at.FindString(alone.String())))
+	aloneText := fetch(at.FindString(alone.String()))
+	tapped := served(aloneText)
 	stop()
 	if err := os.WriteFile(done, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -166,6 +171,11 @@ func TestLiveLockMetrics(t *testing.T) {
 			t.Errorf("%s is served: %t, by a tap alone: %t", name, len(names[name]) > 0, len(tapped[name]) > 0)
 		}
 	}
+	for which, text := range map[string]string{"a proxy": text, "a tap alone": aloneText} {
+		if up := `hammerlock_tap_up{server="` + a.Addrs[0] + `"} 1`; !strings.Contains(text, up) {
+			t.Errorf("%s serves no %s", which, up)
+		}
+	}
 	if len(tapped["hammerlock_lock_grants_total"]) == 0 ||
 		slices.Contains(tapped["hammerlock_lock_grants_total"], "program") {
 		t.Errorf("a tap alone serves %v", tapped)
@@ -190,7 +200,10 @@ func TestLockMetricsOfAnyNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = m.close(t.Context(), "") }()
-	m.tell(harness.Event{Locks: func() ([]measure.LockRow, []results.HotLock) { return l.Numbers(time.Minute, open) }})
+	m.tell(harness.Event{Locks: func() (now measure.LockState) {
+		now.Rows, now.Hot = l.Numbers(time.Minute, open)
+		return now
+	}})
 	m.tell(harness.Event{Stage: harness.Judging}) // this event has no numbers of the locks
 	text := fetch("http://" + m.address() + "/metrics")
 	for _, want := range []string{`hammerlock_lock_waiters{pattern="\"\\xff*\"",program="\"shop\\xfe\""} 40`,
