@@ -30,8 +30,8 @@ type LockNumbers struct {
 	Violations  map[string]int64 `json:"violations"` // by cause
 	HeldNow     int64            `json:"held_now"`
 	HeldLongest int64            `json:"held_longest_now_ns"` // length of the oldest current hold
-	// HeldMean is the mean number of held locks. For a single lock it is the share of the time for which the lock was
-	// held.
+	// HeldMean is the mean number of held locks, since the first command on one. For a single lock it is the share of
+	// that time for which the lock was held.
 	HeldMean float64     `json:"held_mean"`
 	Hold     Percentiles `json:"hold"`
 	// OfLease is the part of its lease that a holder used; more than 1 is possible if the lease was extended.
@@ -52,7 +52,7 @@ type LockClients struct {
 	Waiting     int64 `json:"waiting_now"`
 	MostWaiting int64 `json:"waiting_most"`
 	Longest     int64 `json:"waiting_longest_now_ns"` // longest current wait
-	// current and abandoned waits count with their length so far
+	// a wait begins with the first refused try; current and abandoned waits count with their length so far
 	Wait    Percentiles `json:"wait"`
 	Refused int64       `json:"refused"`
 	Tries   *float64    `json:"tries_per_grant"` // null if there was no grant
@@ -86,10 +86,12 @@ func (n *LockNumbers) Text() string {
 			add("%s tries a grant", human.Number(*c.Tries))
 		}
 		add("%s waiting, at most %s", human.Count(c.Waiting), human.Count(c.MostWaiting))
-		add("wait %s", c.Wait.three())
+		if add("%s", human.Quantity(c.Wait.Count, "wait")); c.Wait.Count > 0 {
+			parts[len(parts)-1] += ": " + c.Wait.three()
+		}
 	}
 	add("held p50 %s, p99 %s", n.Hold.Text(n.Hold.P50), n.Hold.Text(n.Hold.P99))
-	add("%s held at a time", human.Number(n.HeldMean))
+	add("%s held on average", human.Number(n.HeldMean))
 	if n.OfLease.P50 != nil {
 		add("half of the holders need at most %s %% of the lease", human.Number(100**n.OfLease.P50))
 	}

@@ -116,10 +116,11 @@ func (c collector) clients(r *measure.LockRow, labels lockLabels) {
 		if *wait == int64(results.Beyond) {
 			seconds = math.Inf(1)
 		}
-		c.send(gauge, "wait_quantile_seconds", "of all waits, with those that go on or were given up", seconds,
+		c.send(gauge, "wait_quantile_seconds",
+			"of all waits from the first refused try, with those that go on or were given up", seconds,
 			quantile(labels, q))
 	}
-	c.to <- histogram(c.desc("wait_seconds", "waits of those who got the lock", labels), &r.Wait)
+	c.to <- histogram(c.desc("wait_seconds", "waits from the first refused try to the grant", labels), &r.Wait)
 	c.to <- histogram(c.desc("hand_off_seconds", "from the end of a hold to the grant to a client that waited", labels),
 		&r.HandOff)
 }

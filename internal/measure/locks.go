@@ -43,6 +43,7 @@ type lockRow struct {
 	ofLease    *histogram // used share of the lease, in millionths
 	handOff    *histogram
 	held       time.Duration
+	since      time.Duration // time of its first notice
 	waiting    int64
 	violations map[string]int64
 	LockTimes
@@ -86,7 +87,7 @@ func (l *Locks) row(n *witness.Notice) *lockRow {
 	r := l.rows[name]
 	if r == nil {
 		w := &waits{to: history.Forever, granted: newCoarse(), censored: newCoarse(), entered: newCoarse()}
-		r = &lockRow{rowName: name, waits: w, hold: newCoarse(), ofLease: newCoarse(), handOff: newCoarse(),
+		r = &lockRow{rowName: name, since: n.At - n.For, waits: w, hold: newCoarse(), ofLease: newCoarse(), handOff: newCoarse(),
 			violations: map[string]int64{witness.Overwritten: 0}}
 		if !l.alone { // a counter must be exported as 0 first, so that its growth is visible
 			r.violations[witness.ForeignRelease] = 0
@@ -134,9 +135,9 @@ func (r *lockRow) granted(n *witness.Notice) {
 	r.Grants++
 	if n.Waited {
 		r.waiting--
+		r.waits.granted.record(n.For)
+		r.Wait.record(n.For)
 	}
-	r.waits.granted.record(n.For)
-	r.Wait.record(n.For)
 	if n.Handed {
 		r.handOff.record(n.Free)
 		r.HandOff.record(n.Free)
@@ -196,7 +197,7 @@ func (r *lockRow) numbers(now time.Duration, open []witness.Notice, alone bool) 
 		n.HeldLongest = max(n.HeldLongest, int64(o.For))
 		held += o.For
 	}
-	n.HeldMean = float64(held) / float64(max(now, 1))
+	n.HeldMean = float64(held) / float64(max(now-r.since, 1))
 	n.Hold, c.Wait, c.HandOff = r.hold.summary(), w.summary(), r.handOff.summary()
 	share := r.ofLease.summary()
 	n.OfLease = results.OfLease(&share)

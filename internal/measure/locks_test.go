@@ -3,6 +3,7 @@ package measure
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,23 @@ func TestLockNumbers(t *testing.T) {
 		if len(hot) != 1 || hot[0].Grants != 40 || *hot[0].Waiting != 40 || hot[0].Held < 0.19 || hot[0].Held > 0.21 {
 			t.Errorf("%+v", hot)
 		}
+	}
+}
+
+// TestLockNumbersOfAQuietStart: the time before the first command on a lock is not counted as time without a holder. A
+// grant without a refusal is no wait.
+func TestLockNumbersOfAQuietStart(t *testing.T) {
+	l := NewLocks(func(string) string { return "lock:*" }, false)
+	for i := range 100 {
+		at := time.Hour + time.Duration(i)*time.Second
+		l.Notice(witness.Notice{Kind: witness.Granted, Key: "lock:1", Client: "shop", At: at, For: time.Millisecond})
+		l.Notice(witness.Notice{Kind: witness.Released, Key: "lock:1", Client: "shop", At: at + time.Second/2,
+			For: time.Second / 2})
+	}
+	rows, _ := l.Numbers(time.Hour+100*time.Second, nil)
+	if n := rows[0]; n.HeldMean < 0.49 || n.HeldMean > 0.51 || n.Clients.Wait.Count != 0 || n.Wait.Sum != 0 ||
+		!strings.Contains(n.Text(), " · 0 waits · ") {
+		t.Errorf("%+v of %+v", n.Text(), n.Clients.Wait)
 	}
 }
 
