@@ -44,9 +44,12 @@ func Judge(c *Case) ([]Verdict, error) {
 	verdicts, unrecorded := make([]Verdict, 0, len(all)), c.Unrecorded()
 	var wrong error
 	for _, k := range all {
+		why := c.Unseen[k.Name]
 		if k.Applies != nil && !k.Applies(&c.Header) {
-			verdicts = append(verdicts, Verdict{Checker: k.Name, Status: NotJudged,
-				Summary: "the lock does not claim it"})
+			why = "the lock does not claim it"
+		}
+		if why != "" {
+			verdicts = append(verdicts, Verdict{Checker: k.Name, Status: NotJudged, Summary: why})
 			continue
 		}
 		v := k.Check(c)

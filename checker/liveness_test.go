@@ -392,6 +392,17 @@ var livenessCases = map[string]struct {
 	}, Fail, "phantom", "was not granted the lock"},
 }
 
+// TestUnseen: what could not be observed is not judged, and the verdict has the reason.
+func TestUnseen(t *testing.T) {
+	s := newBuilder()
+	s.h.Unseen = map[string]string{history.Calls: "no call was seen"}
+	verdicts, err := Judge(s.prepared())
+	i := slices.IndexFunc(verdicts, func(v Verdict) bool { return v.Checker == history.Calls })
+	if v := verdicts[i]; err != nil || v.Status != NotJudged || v.Summary != "no call was seen" {
+		t.Errorf("%s: %s; %v", v.Status, v.Summary, err)
+	}
+}
+
 // TestWhatARunIsNotAbout: if there was too little time to judge, the run is undecided only if it is about liveness. A
 // violation always counts.
 func TestWhatARunIsNotAbout(t *testing.T) {

@@ -60,6 +60,9 @@ type Header struct {
 	// is "not judged" instead of "inconclusive".
 	NotAbout []string `json:"aside,omitempty"`
 
+	// Unseen has the checkers whose subject could not be observed at all, with the reason. They are not judged.
+	Unseen map[string]string `json:"unseen,omitempty"`
+
 	// Measured is known at the end of the run only; nil = nothing was measured.
 	Measured *Measured `json:"measured,omitempty"`
 

@@ -171,6 +171,13 @@ func TestLiveLockMetrics(t *testing.T) {
 			t.Errorf("%s is served: %t, by a tap alone: %t", name, len(names[name]) > 0, len(tapped[name]) > 0)
 		}
 	}
+	for _, name := range []string{"hammerlock_waiting_workers{", "hammerlock_starving_workers{",
+		"hammerlock_unserved_seconds{"} {
+		if !strings.Contains(text, name) || strings.Contains(aloneText, name) {
+			t.Errorf("%s is served: %t, by a tap alone: %t", name, strings.Contains(text, name),
+				strings.Contains(aloneText, name))
+		}
+	}
 	for which, text := range map[string]string{"a proxy": text, "a tap alone": aloneText} {
 		if up := `hammerlock_tap_up{server="` + a.Addrs[0] + `"} 1`; !strings.Contains(text, up) {
 			t.Errorf("%s serves no %s", which, up)

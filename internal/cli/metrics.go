@@ -126,6 +126,14 @@ func (m *metricsServer) close(ctx context.Context, _ string) error {
 // Describe and Collect implement prometheus.Collector.
 func (m *numbers) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, to) }
 
+// single is a metric with one value.
+type single struct {
+	name, help string
+	kind       prometheus.ValueType
+	value      float64
+	label, is  string // one label besides topology and lock
+}
+
 // Collect sends the metrics of the last event and of the ended runs.
 func (m *numbers) Collect(to chan<- prometheus.Metric) {
 	e := m.last.Load()
@@ -136,28 +144,28 @@ func (m *numbers) Collect(to chan<- prometheus.Metric) {
 	if picture == nil {
 		picture = &measure.Snapshot{}
 	}
+	w := e.Combination.Plan.Program
+	alone := w != nil && w.TapOnly // a replication stream does not show who waits, or for how long
 	labels := prometheus.Labels{"topology": e.Combination.Topology.Name, "lock": e.Combination.Lock.Name}
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
-	for _, s := range []struct {
-		name, help string
-		kind       prometheus.ValueType
-		value      float64
-		label, is  string // one label besides topology and lock
-	}{
+	all := []single{
 		{"run", "number of the run that goes on, and of how many", gauge, float64(e.Number), "of", strconv.Itoa(e.Of)},
 		{"phase", "1 for what the suite is doing", gauge, 1, "phase", string(e.Stage)},
 		{"elapsed_seconds", "since the workers of the run were let loose", gauge, e.Live.At.Seconds(), "", ""},
-		{"waiting_workers", "workers that wait for a lock", gauge, float64(e.Live.Waiting), "", ""},
-		{"unserved_seconds", "for how long a page has been unavailable that still is, the longest", gauge,
-			e.Live.Unserved.Seconds(), "", ""},
-		{"starving_workers",
-			fmt.Sprintf("workers with less than %.0f %% of an even share of the visits", 100*results.StarvingShare),
-			gauge, float64(picture.Fairness.Starving), "", ""},
 		{"violations_total", "violations of safety that were proved so far, while the run goes on", counter,
 			float64(picture.Safety.Violations), "", ""},
 		{"faults_total", "faults that were injected in the run", counter, float64(picture.Injected), "", ""},
 		{"active_faults", "faults that are in force", gauge, float64(len(picture.Active)), "", ""},
-	} {
+	}
+	if !alone {
+		all = append(all,
+			single{"waiting_workers", "workers that wait for a lock", gauge, float64(e.Live.Waiting), "", ""},
+			single{"unserved_seconds", "for how long a page has been unavailable that still is, the longest", gauge,
+				e.Live.Unserved.Seconds(), "", ""},
+			single{"starving_workers", fmt.Sprintf("workers with less than %.0f %% of an even share of the visits",
+				100*results.StarvingShare), gauge, float64(picture.Fairness.Starving), "", ""})
+	}
+	for _, s := range all {
 		more := maps.Clone(labels)
 		if s.label != "" {
 			more[s.label] = s.is
@@ -165,7 +173,7 @@ func (m *numbers) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_"+s.name, s.help, nil, more), s.kind,
 			s.value)
 	}
-	if picture.Fairness.Jain > 0 {
+	if picture.Fairness.Jain > 0 && !alone {
 		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_fairness_jain",
 			"Jain's index of the workers' visits: 1 if all have as many", nil, labels),
 			gauge, picture.Fairness.Jain)
@@ -174,8 +182,8 @@ func (m *numbers) Collect(to chan<- prometheus.Metric) {
 	if e.Locks != nil {
 		collectLocks(to, e.Locks())
 	}
-	if w := e.Combination.Plan.Program; w != nil && w.TapOnly {
-		return // a replication stream does not show how long clients wait
+	if alone {
+		return
 	}
 	to <- histogram(prometheus.NewDesc("hammerlock_acquire_seconds", "waits of those who got the lock", nil, labels),
 		&picture.Acquired)

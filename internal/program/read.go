@@ -83,7 +83,7 @@ func (s *Source) Lease() time.Duration {
 func (s *Source) Fill(r *results.Run) {
 	sums, _ := s.reader.Sums()
 	numbers := s.Locks()
-	r.Wire, r.Seen, r.Locks = text(&sums), append(s.seen(&sums), numbers.Facts()...), &numbers
+	r.Wire, r.Seen, r.Locks = s.text(&sums), append(s.seen(&sums), numbers.Facts()...), &numbers
 	r.Workers, r.Keys, r.Processes = s.workers, s.keys, 1
 	r.Visits = results.Visits{Begun: sums.Grants, Done: sums.Grants}
 	r.Measured = int64(time.Since(s.started))
@@ -109,11 +109,15 @@ func (s *Source) limits(t *witness.Tallies) string {
 	return by + "; what holders believe, and what they do without a command, cannot be seen"
 }
 
-// text formats the counts.
-func text(t *witness.Tallies) string {
-	parts := []string{human.Quantity(t.Requests, "request") + " about locks", human.Quantity(t.Effects, "effect"),
-		human.Quantity(t.Grants, "grant"), human.Quantity(t.Releases, "release"), human.Count(t.Expiries) + " expired",
-		human.Count(t.Refused) + " refused"}
+// text formats the counts. A replication stream alone shows no requests.
+func (s *Source) text(t *witness.Tallies) string {
+	parts := []string{human.Quantity(t.Effects, "effect"), human.Quantity(t.Grants, "grant"),
+		human.Quantity(t.Releases, "release"), human.Count(t.Expiries) + " expired"}
+	if s.spec.TapOnly {
+		return strings.Join(parts, " · ")
+	}
+	parts = append([]string{human.Quantity(t.Requests, "request") + " about locks"},
+		append(parts, human.Count(t.Refused)+" refused")...)
 	if t.Grants > 0 {
 		parts = append(parts, human.Number(float64(t.Refused+t.Grants)/float64(t.Grants))+" tries a grant")
 	}
@@ -212,5 +216,10 @@ func (s *Source) Describe(h *history.Header) {
 	h.Sites, h.Nodes, h.Bounds.Round = s.sites(), len(s.servers), witness.Round
 	if h.NotAbout = []string{history.Liveness, history.Fairness}; len(s.spec.Data) == 0 {
 		h.NotAbout = append(h.NotAbout, history.Updates)
+	}
+	if s.spec.TapOnly {
+		const why = "a replication stream alone does not show "
+		h.Unseen = map[string]string{history.Calls: why + "how long calls take",
+			history.Fairness: why + "who waits, and for how long"}
 	}
 }

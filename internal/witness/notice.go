@@ -119,7 +119,10 @@ func (r *Reader) releases(b *book, a *act) {
 	if op.Value > 0 {
 		return
 	}
-	victim := a.victim
+	victim, at := a.victim, op.Call
+	if a.q == nil {
+		at = op.Return // the command was not seen: the effect tells when
+	}
 	if h.end <= op.Call && r.Permits <= 1 && r.o.Sites == 1 && a.words {
 		for _, o := range b.holds {
 			if o != h && o.has(op.Call) && !o.closed && !(o.lost && o.words) {
@@ -133,13 +136,13 @@ func (r *Reader) releases(b *book, a *act) {
 		r.ends(b, victim, Taken, op.Return)
 		r.notice(Notice{Kind: Violation, Key: b.key, Client: h.client, At: op.Return, Cause: ForeignRelease})
 	case op.Outcome == history.OK:
-		r.ends(b, h, Released, op.Call)
+		r.ends(b, h, Released, at)
 		b.freed = max(b.freed, min(op.Return, r.now))
 	case op.Outcome == history.Failed && (h.ended || h.end <= op.Return):
 		r.over(b, h)
 		r.notice(Notice{Kind: LateRelease, Key: b.key, Client: h.client, At: op.Return})
 	default:
-		r.ends(b, h, Closed, op.Call)
+		r.ends(b, h, Closed, at)
 	}
 }
 

@@ -44,6 +44,10 @@ var noticed = map[string]struct {
 			"granted A 1ms", "granted B 1ms", "ended A 99ms", "taken B 10ms",
 			"violation A foreign-release", "late B",
 		}},
+	"past the proxy": {lines: []string{ // the hold lasts from effect to effect
+		"! 3 SET lock:1 a PXAT +101", "! 43 DEL lock:1", "B 80 81 SET lock:1 b NX PX 100 = OK",
+		"! 82 SET lock:1 b PXAT +180"},
+		want: []string{"granted ", "released  40ms", "granted B 1ms"}},
 	"overwritten": {lines: []string{
 		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 20 21 SET lock:1 b PX 100 = OK",
 		"! 22 SET lock:1 b PXAT +120"},
