@@ -56,7 +56,8 @@ func TestLiveTapNeedsLittle(t *testing.T) {
 	for _, w := range words {
 		if strings.HasPrefix(w, "+") {
 			set(w)
-			if code, said := watch(t.Context()); code != Broken {
+			if code, said := watch(t.Context()); code != Broken ||
+				!strings.Contains(said, "ACL SETUSER "+words[2]+" +psync +replconf +info +time") {
 				t.Errorf("without %s: exit %d:\n%s", w, code, said)
 			}
 		}
@@ -70,6 +71,29 @@ func TestLiveTapNeedsLittle(t *testing.T) {
 	code, said := visitedMeanwhile(t, c, watch)
 	if code != Passed || !regexp.MustCompile(`lock:\*: [1-9][\d ]* grants`).MatchString(said) {
 		t.Errorf("exit %d:\n%s", code, said)
+	}
+}
+
+// TestLiveProxyOfAReplica: a proxy of a replica tells the address of the primary. Without a tap, the right to TIME is not
+// needed.
+func TestLiveProxyOfAReplica(t *testing.T) {
+	t.Parallel()
+	a := testbed.Up(t, "single", topologies.Options{}).Sites[0].Access()
+	c := topologies.Access{Addrs: a.Addrs, Password: a.Password}.Site().Client(topologies.ClientOptions{})
+	defer func() { _ = c.Close() }()
+	for _, args := range [][]any{{"ACL", "SETUSER", "u", "on", ">secret", "~*", "+@all", "-time"},
+		{"REPLICAOF", "127.0.0.1", "1"}} {
+		if err := c.Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var said lockedBuffer
+	code := Verify(t.Context(), Env{Args: []string{"wire", "--addr", "redis://u:secret@" + a.Addrs[0], "--locks",
+		"lock:*", "--tap", "off", "--duration", "10ms", "--out", t.TempDir(), "--tui", "off"}, Stdout: &said,
+		Stderr: &said, Getenv: os.Getenv})
+	if code != Inconclusive || !strings.Contains(said.String(), "it is a replica, which grants no locks: name its "+
+		"primary, 127.0.0.1:1\n") {
+		t.Errorf("exit %d:\n%s", code, said.String())
 	}
 }
 

@@ -96,10 +96,11 @@ func (s *Source) listen(ctx context.Context) error {
 	var unreachable error
 	for i, x := range s.servers {
 		c := x.Site().Client(topologies.ClientOptions{})
-		if err := s.leadsPast(ctx, x, c); err != nil {
+		if err := s.part(ctx, x, c); err != nil {
 			unreachable = errors.Join(unreachable, err)
 		} else if err := s.compare(ctx, i, c); err != nil {
-			unreachable = errors.Join(unreachable, topologies.Unreachable(x.Addrs[0], x.Addrs[0], x.TLS, err))
+			err = topologies.Unreachable(x.Addrs[0], x.Addrs[0], x.TLS, err)
+			unreachable = errors.Join(unreachable, x.grantable(err))
 		}
 		_ = c.Close()
 	}
@@ -135,11 +136,20 @@ func (s *Source) tap(ctx context.Context, i int, x *server) error {
 	case err == nil:
 		s.taps = append(s.taps, tap)
 	case s.spec.TapOnly:
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", name, x.grantable(err))
 	default:
-		s.deaf = append(s.deaf, fmt.Sprintf("%s refuses a tap (%v)", name, err))
+		s.deaf = append(s.deaf, fmt.Sprintf("%s refuses a tap (%v)", name, x.grantable(err)))
 	}
 	return nil
+}
+
+// grantable adds to an error of a server's access control the command that grants what a tap needs.
+func (x *server) grantable(err error) error {
+	if strings.Contains(err.Error(), "NOPERM ") { // a tap has only the server's text
+		return fmt.Errorf("%w; this suffices: ACL SETUSER %s +psync +replconf +info +time", err,
+			cmp.Or(x.User, "default"))
+	}
+	return err
 }
 
 // proxy opens the proxy of a server.
@@ -167,8 +177,15 @@ func (s *Source) proxy(ctx context.Context, i int, x *server) (err error) {
 	return nil
 }
 
-// compare measures by how much a server's clock is ahead of ours.
+// compare measures by how much a server's clock is ahead of ours. Only effects have times of that clock, so without a
+// tap it only asks whether the server answers.
 func (s *Source) compare(ctx context.Context, i int, c redis.UniversalClient) error {
+	if s.spec.Untapped {
+		if err := c.Ping(ctx).Err(); !redis.HasErrorPrefix(err, "NOPERM") {
+			return err
+		}
+		return nil
+	}
 	least, most := -time.Duration(history.Forever), time.Duration(history.Forever)
 	for range 5 {
 		before := time.Now()
@@ -184,22 +201,41 @@ func (s *Source) compare(ctx context.Context, i int, c redis.UniversalClient) er
 	return nil
 }
 
-// leadsPast looks for attached servers whose replies lead programs past the proxy, to the servers' own addresses.
-func (s *Source) leadsPast(ctx context.Context, x *server, c redis.UniversalClient) error {
-	info, _ := c.Info(ctx, "server").Result() // the error is ignored: if INFO is refused, nothing is known
+// part looks for attached servers that are a part of a deployment, so that some of what programs do is not seen. Their
+// replies may lead programs past the proxy, to the servers' own addresses.
+func (s *Source) part(ctx context.Context, x *server, c redis.UniversalClient) error {
+	info, _ := c.Info(ctx).Result() // the error is ignored: if INFO is refused, nothing is known
+	why, cluster := "", strings.Contains(info, "redis_mode:cluster")
 	switch {
 	case x.node != nil:
 	case strings.Contains(info, "redis_mode:sentinel"):
 		return fmt.Errorf("%s is a sentinel and has no locks: name the primary; "+
 			"or --topology sentinel starts sentinels and servers, all behind proxies", x.Addrs[0])
-	case strings.Contains(info, "redis_mode:cluster") && !s.spec.TapOnly:
-		const why = "it is a node of a cluster, whose answers lead programs to addresses without a proxy: " +
+	case cluster && s.spec.TapOnly:
+		text, _ := c.ClusterInfo(ctx).Result() // a user of a tap need not have the right
+		if n := cmp.Or(field(text, "cluster_size"), "several"); n != "1" {
+			why = "it is one of " + n + " nodes of a cluster that have slots: only the locks in its own are seen"
+		}
+	case cluster:
+		why = "it is a node of a cluster, whose answers lead programs to addresses without a proxy: " +
 			"what they do there is not seen; --topology cluster starts one with a proxy for each node, " +
 			"--tap-only reads one node's stream"
+	case strings.Contains(info, "role:slave") && !s.spec.TapOnly:
+		why = "it is a replica, which grants no locks: name its primary, " +
+			net.JoinHostPort(field(info, "master_host"), field(info, "master_port"))
+	}
+	if why != "" {
 		s.spec.Say(x.Addrs[0] + ": " + why)
 		s.Note(x.Addrs[0] + ": " + why)
 	}
 	return nil
+}
+
+// field returns the value of a field in the reply to INFO or CLUSTER INFO; empty if there is none.
+func field(info, name string) string {
+	_, rest, _ := strings.Cut("\n"+info, "\n"+name+":")
+	value, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSpace(value)
 }
 
 // Variables are the additional environment variables of the program.
