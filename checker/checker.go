@@ -56,6 +56,7 @@ func Judge(c *Case) ([]Verdict, error) {
 		c.scratch.Free()
 		v.Checker = k.Name
 		c.nameCallers(&v)
+		c.namePages(&v)
 		if c.Wire != "" && k.Name == Activity.Name {
 			v.Summary += "; as seen on the wire: " + c.Wire
 		}

@@ -29,8 +29,9 @@ type Header struct {
 	Callers   int           `json:"callers,omitempty"` // see Caller; 0 = each worker is one
 	Processes int           `json:"processes"`
 	Keys      int           `json:"keys"`
-	Retry     time.Duration `json:"retry_ns"` // mean backoff between two attempts
-	Wait      time.Duration `json:"wait_ns"`  // longest wait of a visit for the lock
+	Names     []string      `json:"names,omitempty"` // names of the first pages, for stories; nil = unknown
+	Retry     time.Duration `json:"retry_ns"`        // mean backoff between two attempts
+	Wait      time.Duration `json:"wait_ns"`         // longest wait of a visit for the lock
 
 	Sites int `json:"sites,omitempty"` // independent sites of the lock; 0 = one
 	// number of servers in the topology; servers from this number on are the counter's. 0 = unknown

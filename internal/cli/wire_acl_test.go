@@ -74,8 +74,8 @@ func TestLiveTapNeedsLittle(t *testing.T) {
 	}
 }
 
-// TestLiveProxyOfAReplica: a proxy of a replica tells the address of the primary. Without a tap, the right to TIME is not
-// needed.
+// TestLiveProxyOfAReplica: a proxy of a replica tells the address of the primary. Without a tap, the right to TIME is
+// not needed.
 func TestLiveProxyOfAReplica(t *testing.T) {
 	t.Parallel()
 	a := testbed.Up(t, "single", topologies.Options{}).Sites[0].Access()

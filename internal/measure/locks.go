@@ -87,7 +87,8 @@ func (l *Locks) row(n *witness.Notice) *lockRow {
 	r := l.rows[name]
 	if r == nil {
 		w := &waits{to: history.Forever, granted: newCoarse(), censored: newCoarse(), entered: newCoarse()}
-		r = &lockRow{rowName: name, since: n.At - n.For, waits: w, hold: newCoarse(), ofLease: newCoarse(), handOff: newCoarse(),
+		r = &lockRow{rowName: name, since: n.At - n.For, waits: w, hold: newCoarse(),
+			ofLease: newCoarse(), handOff: newCoarse(),
 			violations: map[string]int64{witness.Overwritten: 0}}
 		if !l.alone { // a counter must be exported as 0 first, so that its growth is visible
 			r.violations[witness.ForeignRelease] = 0

@@ -231,7 +231,7 @@ func (s *Source) part(ctx context.Context, x *server, c redis.UniversalClient) e
 	return nil
 }
 
-// field returns the value of a field in the reply to INFO or CLUSTER INFO; empty if there is none.
+// field returns the value of a field in the reply to INFO or CLUSTER INFO; empty if it is missing.
 func field(info, name string) string {
 	_, rest, _ := strings.Cut("\n"+info, "\n"+name+":")
 	value, _, _ := strings.Cut(rest, "\n")

@@ -35,7 +35,7 @@ func (r *Reader) watch(l *ledger, c *change, d *diff, q *sighting) {
 		}
 		r.notice(n)
 		r.find(Finding{c.at, l.key,
-			fmt.Sprintf("%.12q took the place of %.12q, %s", d.granted[0], d.ended[0], left)})
+			fmt.Sprintf("%s took the place of %s, %s", short(d.granted[0]), short(d.ended[0]), left)})
 	case len(d.granted) > 0:
 		l.since = c.at
 	}

@@ -150,6 +150,7 @@ func Join(with *history.History, pieces []*Piece, of func(Lock) bool) *history.H
 	}
 	ops, notes := relaid(all, last.Workers, len(pieces) > 0 && pieces[0].Number == 0)
 	h := finished(&with.Header, ops, notes, counts{last.Workers, len(numbers), &last.Sums})
+	h.Names = pageNames(numbers, func(l Lock) string { return l.Key })
 	h.Partial = cmp.Or(with.Partial, h.Partial)
 	return h
 }

@@ -226,7 +226,9 @@ func (s *scribe) written(r *Reader, with *history.History) *history.History {
 		}
 		ops, notes = relaid(all, len(s.workers), false)
 	}
-	return finished(&with.Header, ops, notes, counts{len(s.workers), len(r.pages), &r.Tallies})
+	h := finished(&with.Header, ops, notes, counts{len(s.workers), len(r.pages), &r.Tallies})
+	h.Names = pageNames(r.pages, func(s subject) string { return s.key })
+	return h
 }
 
 type counts struct {
