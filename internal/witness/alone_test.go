@@ -11,6 +11,10 @@ import (
 	"hammerlock/internal/wire"
 )
 
+var overheardHeader = history.Header{Sites: 1, Nodes: 1, Topology: "wire", Wire: "x",
+	Bounds:   history.Bounds{Rate: Rate, Round: Round},
+	NotAbout: []string{history.Liveness, history.Fairness, history.Updates}}
+
 // TestStreamAloneIsJudged: if only a stream is read, the latest operations form a history that can be judged, even
 // after many earlier ones. Right locks are not accused, and an overwritten lock is.
 func TestStreamAloneIsJudged(t *testing.T) {
@@ -46,9 +50,7 @@ func TestStreamAloneIsJudged(t *testing.T) {
 			set(key, token)
 			if i%10 == 3 { // the lease is extended, and that is read late now and then
 				until := epoch.Add(at + 2*time.Second).UnixMilli()
-				if i%100 == 3 {
-					at += 1500 * ms
-				}
+				at += time.Duration(i%100/10*150) * ms
 				tell("PEXPIREAT", key, strconv.FormatInt(until, 10))
 			}
 			if c.overwritten && i == c.visits-1 {
@@ -57,9 +59,7 @@ func TestStreamAloneIsJudged(t *testing.T) {
 			}
 			tell("DEL", key)
 		}
-		h := r.History(&history.History{Header: history.Header{Sites: 1, Nodes: 1, Topology: "wire", Wire: "x",
-			Bounds:   history.Bounds{Rate: Rate, Round: Round},
-			NotAbout: []string{history.Liveness, history.Fairness, history.Updates}}}, false)
+		h := r.History(&history.History{Header: overheardHeader}, false)
 		if len(h.Ops) > c.most || len(h.Ops) < min(c.most/2-10, c.visits) {
 			t.Errorf("%s: %d operations of at most %d", name, len(h.Ops), c.most)
 		}
