@@ -42,7 +42,7 @@ var Deviations = [...]Deviation{
 		"answer with success only if the key had the own token", 5},
 	doubleGrant: {history.DoubleGrant, TheLock, "excludes",
 		"the lock was granted while another holder had it",
-		"make the acquire one atomic step: SET with NX", 6},
+		"make the acquire one atomic step: SET with NX", 7},
 	prematureLoss: {history.PrematureLoss, TheService, "expires",
 		"the servers ended a lease before its time",
 		"ask for the lease in the unit that the command takes", 14},
@@ -61,9 +61,10 @@ var Deviations = [...]Deviation{
 }
 
 // Further priors. The prior unproven is for an acquire without an answer, if only a deviation shows that it was granted
-// or was not. The prior unheard is for a foreign release without an answer. The prior planned is for a loss by a
+// or was not. The prior unheard is for a foreign release without an answer, which ranks between an extension that was
+// answered falsely and a double grant. The prior planned is for a loss by a
 // planned fault, which ranks between usual and rare deviations.
-const unproven, unheard, planned = 12 * onePrior, 3 * onePrior, 8 * onePrior
+const unproven, unheard, planned = 12 * onePrior, 4 * onePrior, 8 * onePrior
 
 type deviation uint8
 
