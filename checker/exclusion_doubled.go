@@ -36,6 +36,15 @@ func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy s
 				c.name(h), who(k.Worker), clock(k.Return))}, drawTokens
 		}
 	}
+	if op := c.innerRelease(i, j.Return); op != nil {
+		return []string{fmt.Sprintf("cause not shown: %s released an inner level at %s: look whether that ends the "+
+			"outer ones, too", who(i.Worker), clock(op.Return))}, notShown
+	}
+	if op := c.releasedBeside(i, j); op != nil {
+		return []string{fmt.Sprintf("cause not shown: %s released what it shared with %s at %s, in between: look "+
+			"whether that ends what others have, and whether the acquire is one atomic step",
+			who(op.Worker), who(i.Worker), clock(op.Return))}, notShown
+	}
 	if i.Call < j.Return && j.Call < i.Return {
 		if c.share(i, j) {
 			return []string{fmt.Sprintf("both have token %s: the servers cannot tell the two apart",
@@ -50,9 +59,13 @@ func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy s
 			who(i.Worker), clock(c.Ops[n].Call))}, notShown
 	}
 	if n := lastProof(c, i, j.Return); n >= 0 && c.Ops[n].Call > i.Return {
-		return []string{fmt.Sprintf("cause not shown: the extension by %s, which succeeded at %s, "+
+		what := "extension"
+		if c.Ops[n].Kind == history.Acquire {
+			what = "re-entry"
+		}
+		return []string{fmt.Sprintf("cause not shown: the %s by %s, which succeeded at %s, "+
 			"may have made the lease shorter, or ended it: look at what it sets",
-			who(i.Worker), clock(c.Ops[n].Return))}, notShown
+			what, who(i.Worker), clock(c.Ops[n].Return))}, notShown
 	}
 	kept := r.refusedFor(i, i.Return, j.Call)
 	if op := c.unansweredTry(i, j); op != nil && (kept < 0 || op.Return > c.Ops[kept].Call) {
@@ -69,6 +82,36 @@ func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy s
 	}
 	return append(c.mistaken(j),
 		"cause not shown: two grants at once, no expiry, no release and no fault in between"), notShown
+}
+
+// innerRelease is the last release of an inner level of a hold that succeeded before a moment; nil if none exists.
+func (c *Case) innerRelease(h *hold, by time.Duration) *history.Op {
+	for _, n := range slices.Backward(c.reenters(h)) {
+		if op := &c.Ops[n]; op.Kind == history.Release && op.Outcome == history.OK && op.Call < by {
+			return op
+		}
+	}
+	return nil
+}
+
+// releasedBeside is the last release by a third holder that shared the lock with i, between the grants to i and to j;
+// nil if none exists.
+func (c *Case) releasedBeside(i, j *hold) (last *history.Op) {
+	if i.Permits == 0 {
+		return nil
+	}
+	for _, n := range c.holdsOf(i.Key) {
+		k := &c.holds[n]
+		if k == i || k == j || k.Permits == 0 || k.Release < 0 {
+			continue
+		}
+		op := &c.Ops[k.Release]
+		meanwhile := op.Return > i.Call && op.Call < j.Return
+		if op.Outcome == history.OK && meanwhile && (last == nil || op.Return > last.Return) {
+			last = op
+		}
+	}
+	return last
 }
 
 // unseenKeys is the number of searches on the servers that found no key of the lock; 0 if one of them found a key.

@@ -37,7 +37,12 @@ func tell(c *Case, v *Verdict, f finding) {
 		}
 	}
 	if n := lastProof(c, i, history.Forever); n >= 0 && f.cause != history.SilentReacquire {
-		v.Story = append(v.Story, fmt.Sprintf("%s extended %s at %s", who(i.Worker), c.name(i), clock(c.Ops[n].Return)))
+		did := "extended"
+		if c.Ops[n].Kind == history.Acquire {
+			did = "re-entered"
+		}
+		v.Story = append(v.Story,
+			fmt.Sprintf("%s %s %s at %s", who(i.Worker), did, c.name(i), clock(c.Ops[n].Return)))
 	}
 	if f.op >= 0 && f.cause != history.ServiceLoss && f.cause != history.Overrun && f.cause != history.Regressed {
 		v.Evidence = append(v.Evidence, c.Ops[f.op])
@@ -236,7 +241,11 @@ func whyOf(c *Case, r *ruler, f finding) []string {
 		return []string{fmt.Sprintf("%s believed in the lock until %s, %s longer than the lease was sure to last",
 			who(i.Worker), clock(i.trusted()), longer(i.trusted(), r.assured(i)))}
 	case history.RenewalFailure:
-		return []string{fmt.Sprintf("%s was alive and nothing renewed its lease", who(i.Worker))}
+		story := fmt.Sprintf("%s was alive and nothing renewed its lease", who(i.Worker))
+		if i.Lost == history.Forever {
+			story += ", nor told it that: does the renewal go on after an error, and tell its holder when it ends?"
+		}
+		return []string{story}
 	case history.SilentReacquire:
 		op := &c.Ops[f.op]
 		if op.Outcome == history.Unknown {
@@ -259,18 +268,11 @@ func whyOf(c *Case, r *ruler, f finding) []string {
 			"is greater than that of %s, %d: the counter cannot refuse its late store",
 			who(i.Worker), c.acquire(i).Fence, who(j.Worker), c.acquire(j).Fence)}
 	case history.Overrun:
-		story := fmt.Sprintf("the lock was honest: %s was told to believe in it until %s and went on after that; only "+
-			"fencing helps", who(i.Worker), clock(min(i.Until, i.Lost)))
-		if c.Claims.Renews && i.Lost >= i.stored && f.why == nil {
-			return []string{story, silentRenewal}
-		}
-		return []string{story}
+		return []string{fmt.Sprintf("the lock was honest: %s was told to believe in it until %s and went on after "+
+			"that; only fencing helps", who(i.Worker), clock(min(i.Until, i.Lost)))}
 	}
 	return nil
 }
-
-const silentRenewal = "the lock renews its leases, and told nothing when this one ended: does its renewal go on " +
-	"after an error, and tell its holder when it ends?"
 
 func longer(a, b time.Duration) string {
 	if a == history.Forever {

@@ -95,7 +95,7 @@ var badLines = []struct{ line, answer string }{
 	{"bench --gate 'response.p99<-5ms'", "response.p99 is never negative; a change that a comparison may " +
 		"not show is in percent"},
 	{"bench --gate lost_updates==0", `no metric "lost_updates"; did you mean counter.lost?`},
-	{"verify --topology sentinel --fault kill-node:n99@1s", "kill-node:n99@1s: n99: there is n1, " +
+	{"verify --topology sentinel --fault kill-node:n99@1s", "kill-node:n99@1s: no node n99: there is n1, " +
 		"n2, n3, n4, s1, s2, s3"},
 	{"bench --topology replica --fault partition:n7/clients", "n7: there is n1, n2"},
 	{"bench --workers 1e3", `--workers "1e3": a whole number, as in 32`},

@@ -10,7 +10,7 @@ log = {name: dict(grants=0, tries=0, releases=0, late=0, waiting=0, most=0, wait
 
 
 class Counted(Lock):
-    refused, refusal = False, 0
+    refused, refusal, waited = False, 0, False
 
     def do_acquire(self, token):
         self.asked = time.monotonic()
@@ -25,6 +25,7 @@ class Counted(Lock):
                 mine["waiting"] += 1
                 mine["most"] = max(mine["most"], mine["waiting"])
             self.refused = not granted
+            self.waited = self.waited or not granted
         return granted
 
 
@@ -49,7 +50,8 @@ def work(name, n):
             mine["grants"] += 1
             mine["releases" if on_time else "late"] += 1
             # What is seen between the program and the server is no shorter than the one, and no longer than the other.
-            mine["waits"].append((max(lock.asked - lock.refusal, 0), got - began))
+            if lock.waited:
+                mine["waits"].append((max(lock.asked - lock.refusal, 0), got - began))
             if on_time:
                 mine["holds"].append((left - got, gone - lock.asked))
 
