@@ -36,14 +36,8 @@ func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy s
 				c.name(h), who(k.Worker), clock(k.Return))}, drawTokens
 		}
 	}
-	if op := c.innerRelease(i, j.Return); op != nil {
-		return []string{fmt.Sprintf("cause not shown: %s released an inner level at %s: look whether that ends the "+
-			"outer ones, too", who(i.Worker), clock(op.Return))}, notShown
-	}
-	if op := c.releasedBeside(i, j); op != nil {
-		return []string{fmt.Sprintf("cause not shown: %s released what it shared with %s at %s, in between: look "+
-			"whether that ends what others have, and whether the acquire is one atomic step",
-			who(op.Worker), who(i.Worker), clock(op.Return))}, notShown
+	if text := c.suspect(i, j); text != "" {
+		return []string{"cause not shown: " + text}, notShown
 	}
 	if i.Call < j.Return && j.Call < i.Return {
 		if c.share(i, j) {
@@ -82,6 +76,20 @@ func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy s
 	}
 	return append(c.mistaken(j),
 		"cause not shown: two grants at once, no expiry, no release and no fault in between"), notShown
+}
+
+// suspect names a release that may have ended more than it should between the grants to i and to j; empty if none
+// exists.
+func (c *Case) suspect(i, j *hold) string {
+	if op := c.innerRelease(i, j.Return); op != nil {
+		return fmt.Sprintf("%s released an inner level at %s: look whether that ends the outer ones, too", who(i.Worker),
+			clock(op.Return))
+	}
+	if op := c.releasedBeside(i, j); op != nil {
+		return fmt.Sprintf("%s released what it shared with %s at %s, in between: look whether that ends what others "+
+			"have, and whether the acquire is one atomic step", who(op.Worker), who(i.Worker), clock(op.Return))
+	}
+	return ""
 }
 
 // innerRelease is the last release of an inner level of a hold that succeeded before a moment; nil if none exists.
