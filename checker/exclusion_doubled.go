@@ -82,8 +82,8 @@ func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy s
 // exists.
 func (c *Case) suspect(i, j *hold) string {
 	if op := c.innerRelease(i, j.Return); op != nil {
-		return fmt.Sprintf("%s released an inner level at %s: look whether that ends the outer ones, too", who(i.Worker),
-			clock(op.Return))
+		return fmt.Sprintf("%s released an inner level at %s: look whether that ends the outer ones, too",
+			who(i.Worker), clock(op.Return))
 	}
 	if op := c.releasedBeside(i, j); op != nil {
 		return fmt.Sprintf("%s released what it shared with %s at %s, in between: look whether that ends what others "+
