@@ -147,8 +147,8 @@ var renewalDies = locks.Spec{
 	Source: "Redisson issue 775; Artemis (CERT-Polska) pull request 2371, the heartbeat of its locks",
 	Sites:  locks.OneSite,
 	Broken: "it also ends, without a word, at the first error: the lease runs out under a holder that relies on it",
-	Expect: []locks.Expectation{{Cause: history.Overrun, Scenario: "renewal-hangs"},
-		{Cause: history.Overrun, Scenario: "renewal-cut"}},
+	Expect: []locks.Expectation{{Cause: history.RenewalFailure, Scenario: "renewal-hangs"},
+		{Cause: history.RenewalFailure, Scenario: "renewal-cut"}},
 	Claims: watchdog.Claims,
 	Open: func(e locks.Env) (locks.Lock, error) {
 		return &fragileLock{renewBlindly(&leaseLock{e.Sites[0]}, e)}, nil
