@@ -40,9 +40,9 @@ func TestLiveOTLP(t *testing.T) {
 			"--otlp", collect.URL}, Stdout: &stdout, Stderr: &stderr})
 		return code, stdout.String() + stderr.String()
 	}
-	want, said := run()
+	code, said := run()
 	if len(got) == 0 || paths[0] != "/v1/metrics" {
-		t.Fatalf("exit %d, %q\n%s", want, paths, said)
+		t.Fatalf("exit %d, %q\n%s", code, paths, said)
 	}
 	names := map[string]string{}
 	for _, of := range got[len(got)-1].ResourceMetrics {
@@ -61,8 +61,9 @@ func TestLiveOTLP(t *testing.T) {
 		}
 	}
 	status = http.StatusBadRequest
-	if code, said := run(); code != want || !strings.Contains(said, "400") {
-		t.Errorf("with a collector that refuses: exit %d, want %d\n%s", code, want, said)
+	// a run this short may be too little for a verdict
+	if code, said := run(); code != 0 && code != Inconclusive || !strings.Contains(said, "400") {
+		t.Errorf("with a collector that refuses: exit %d\n%s", code, said)
 	}
 }
 

@@ -150,6 +150,8 @@ func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 			"changes of locks that no seen command names: by scripts that make the names of keys, or past the proxy")
 	}
 	count(t.Unreleased, "grants that were never given back")
+	count(t.Adrift, "locks that were held when their server began another history, as after a failover: it may have "+
+		"forgotten them, and what became of them was not seen")
 	count(t.InVain, fmt.Sprintf("tries were refused by %s of clients whose connections had ended, more than a second "+
 		"after that and after their leases: if these clients are dead, the lock is never granted again",
 		human.Quantity(t.Orphaned, "hold")))

@@ -168,6 +168,9 @@ func (r *Reader) forget(e wire.Event) {
 		if l.server != e.Server {
 			continue
 		}
+		if l.state.held() && e.Another && !e.Replica {
+			r.Adrift++
+		}
 		l.state, l.known = state{}, false
 		for _, h := range l.book.holds {
 			if from := max(l.least, h.call+1); !e.Another {

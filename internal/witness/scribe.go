@@ -25,6 +25,7 @@ type Tallies struct {
 	Unreleased int64         // holds that were not released
 	Orphaned   int64         // holds that refused others when their connection had ended and their lease should be over
 	InVain     int64         // tries that they refused
+	Adrift     int64         // locks that were held when their server began another history, which may lack them
 	Permits    int           // largest number of simultaneous holders of one lock, if a lock admits several
 	Reentrant  bool
 	Full       bool     // operations were lost, because Options.Most was reached

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/wire"
 )
 
 // unseens are histories in which an unseen command changed a lock. None of them accuses the lock.
@@ -45,6 +46,30 @@ func TestUnseenCommands(t *testing.T) {
 		"B 20 21 SET lock:1 b PX 100 = OK", "! 22 SET lock:1 b PXAT +120")
 	if causes := failed(t, h); !slices.Contains(causes, "exclusion: double-grant") {
 		t.Errorf("a lock that was overwritten: %q", causes)
+	}
+}
+
+// TestAFlushIsSeen: FLUSHDB through the proxy ends every hold, and is the command that did it.
+func TestAFlushIsSeen(t *testing.T) {
+	_, h := told(t, Options{}, "A 1 2 SET lock:1 a NX PX 1000 = OK", "! 3 SET lock:1 a PXAT +1001",
+		"B 10 11 FLUSHDB = OK", "! 12 FLUSHDB", "C 20 21 SET lock:1 c NX PX 1000 = OK", "! 22 SET lock:1 c PXAT +1020",
+		"A 30 31 "+remove+" a = 0", "C 40 41 "+remove+" c = 1", "! 42 DEL lock:1")
+	if causes := failed(t, h); !slices.Contains(causes, "exclusion: foreign-release") {
+		t.Errorf("got %q", causes)
+	}
+	if slices.ContainsFunc(h.Ops, func(op history.Op) bool { return op.Kind == history.Incident }) {
+		t.Error("an incident stands for the command")
+	}
+}
+
+// TestLocksAdrift: a lock that is held when its server begins another history is counted. One that was free is not.
+func TestLocksAdrift(t *testing.T) {
+	r, _ := told(t, Options{Alone: true}, "! 3 SET lock:1 a PXAT +1001", "! 4 SET lock:2 b PXAT +1001", "! 5 DEL lock:2",
+		"! 60 SET lock:3 c PXAT +1060", "! 61 DEL lock:3")
+	r.Event(wire.Event{Kind: wire.TapLost, At: time.Second})
+	r.Event(wire.Event{Kind: wire.TapBegan, At: 2 * time.Second, Missing: true, Another: true})
+	if r.Adrift != 1 {
+		t.Errorf("%d locks are adrift, want 1", r.Adrift)
 	}
 }
 

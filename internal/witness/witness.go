@@ -208,13 +208,17 @@ func (r *Reader) Clock(n int, least, most time.Duration) {
 
 // Sent implements wire.Sink.
 func (r *Reader) Sent(q *wire.Request) {
-	keys := keysOf(q.Args)
-	if len(keys) == 0 && q.Args[0] != "SCRIPT" {
+	keys, flush := keysOf(q.Args), q.Args[0] == "FLUSHALL" || q.Args[0] == "FLUSHDB"
+	if len(keys) == 0 && q.Args[0] != "SCRIPT" && !flush {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now = max(r.now, q.Call)
+	if flush {
+		r.flushing(q)
+		return
+	}
 	if text := scriptText(q.Args); text != "" {
 		if k := r.script(digest(text)); k.text == "" {
 			k.text = strings.ToLower(text)
@@ -314,16 +318,6 @@ func (r *Reader) effect(s *server, e *wire.Effect, key string) {
 	}
 	r.active[l] = true
 	r.settle(l, r.now)
-}
-
-// flushed handles FLUSHALL and FLUSHDB as a DEL of each key.
-func (r *Reader) flushed(e *wire.Effect) {
-	for at, l := range r.ledgers {
-		if at.server == e.Server && (at.db == r.database(e) || e.Args[0] == "FLUSHALL") {
-			l.changes = append(l.changes, &change{at: e.At, closed: true, commands: [][]string{{"DEL", at.key}}})
-			r.active[l] = true
-		}
-	}
 }
 
 // Event implements wire.Sink.
