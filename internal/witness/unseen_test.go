@@ -64,8 +64,8 @@ func TestAFlushIsSeen(t *testing.T) {
 
 // TestLocksAdrift: a lock that is held when its server begins another history is counted. One that was free is not.
 func TestLocksAdrift(t *testing.T) {
-	r, _ := told(t, Options{Alone: true}, "! 3 SET lock:1 a PXAT +1001", "! 4 SET lock:2 b PXAT +1001", "! 5 DEL lock:2",
-		"! 60 SET lock:3 c PXAT +1060", "! 61 DEL lock:3")
+	r, _ := told(t, Options{Alone: true}, "! 3 SET lock:1 a PXAT +1001", "! 4 SET lock:2 b PXAT +1001",
+		"! 5 DEL lock:2", "! 60 SET lock:3 c PXAT +1060", "! 61 DEL lock:3")
 	r.Event(wire.Event{Kind: wire.TapLost, At: time.Second})
 	r.Event(wire.Event{Kind: wire.TapBegan, At: 2 * time.Second, Missing: true, Another: true})
 	if r.Adrift != 1 {
