@@ -192,17 +192,28 @@ func lastProof(c *Case, h *hold, by time.Duration) int32 {
 }
 
 // announced reports whether an answer that the hold is lost repeats what the lock had announced before, when it could
-// not renew the lease. Such an answer says nothing about the servers, which may still have the hold.
+// not renew the lease. Such an answer says nothing about the servers, which may still have the hold. A lock that renews
+// may announce the loss by the answer itself, if it still could not ask the servers then.
 func (c *Case) announced(h *hold, op *history.Op) bool {
-	if op.Outcome != history.Failed || op.Reason != history.Lost || op.Call < h.Lost {
+	if op.Outcome != history.Failed || op.Reason != history.Lost {
+		return false
+	}
+	at, until := h.Lost, -history.Forever
+	if op.Call < at {
+		at, until = op.Return, op.Call
+	}
+	if until > 0 && !c.Claims.Renews {
 		return false
 	}
 	proof := c.acquire(h)
-	if n := lastProof(c, h, h.Lost); n >= 0 {
+	if n := lastProof(c, h, at); n >= 0 {
 		proof = &c.Ops[n]
 	}
-	// a third of the lease is the reserve of a watchdog: who gives up before that has not tried for long enough
-	return h.Lost >= plus(proof.Return, 2*Margin(h.TTL)) && c.unrenewable(h, proof, h.Lost) != nil
+	if at < plus(proof.Return, 2*Margin(h.TTL)) {
+		return false // a third of the lease is the reserve of a watchdog: who gives up before has not tried enough
+	}
+	w := c.unrenewable(h, proof, at)
+	return w != nil && w.to >= until
 }
 
 // unseen reports whether a hold may have been renewed at any time: renewals of a driver are recorded as a single

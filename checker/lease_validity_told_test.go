@@ -126,3 +126,28 @@ func TestToldAddsUp(t *testing.T) {
 		t.Errorf("with one from a file: %s", sum.Text())
 	}
 }
+
+// TestALossThatOnlyTheAnswerTells: a lock that renews, and cannot ask its server, may say by the answer to a release
+// that the hold is lost. In calm, or before it has tried for long enough, that is a premature loss.
+func TestALossThatOnlyTheAnswerTells(t *testing.T) {
+	for name, c := range map[string]struct {
+		hangs bool
+		from  time.Duration
+		fails bool
+	}{
+		"the server hangs": {true, 956, false}, "the server hangs, too early": {true, 500, true},
+		"calm": {false, 956, true},
+	} {
+		s := newScript()
+		s.Claims.Renews = true
+		a := s.acquire(1, 2, 34, 1000)
+		s.last().Until = history.Forever
+		if c.hangs {
+			s.fault(serverHangs, 300, 1468)
+		}
+		s.denied(a, c.from, c.from+32)
+		if v := leaseValidity.Check(s.prepare(t)); (v.Status == Fail) != c.fails {
+			t.Errorf("%s: got %s %q: %s", name, v.Status, v.Cause, v.Summary)
+		}
+	}
+}
