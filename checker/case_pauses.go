@@ -198,11 +198,11 @@ func (c *Case) announced(h *hold, op *history.Op) bool {
 	if op.Outcome != history.Failed || op.Reason != history.Lost {
 		return false
 	}
-	at, until := h.Lost, -history.Forever
-	if op.Call < at {
-		at, until = op.Return, op.Call
+	at, before := h.Lost, op.Call >= h.Lost
+	if !before {
+		at = op.Return
 	}
-	if until > 0 && !c.Claims.Renews {
+	if !before && !c.Claims.Renews {
 		return false
 	}
 	proof := c.acquire(h)
@@ -213,7 +213,7 @@ func (c *Case) announced(h *hold, op *history.Op) bool {
 		return false // a third of the lease is the reserve of a watchdog: who gives up before has not tried enough
 	}
 	w := c.unrenewable(h, proof, at)
-	return w != nil && w.to >= until
+	return w != nil && (before || w.to >= op.Call)
 }
 
 // unseen reports whether a hold may have been renewed at any time: renewals of a driver are recorded as a single

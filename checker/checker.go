@@ -63,7 +63,8 @@ func Judge(c *Case) ([]Verdict, error) {
 		if c.apart != nil && (v.Status == Pass || v.Status == Inconclusive) {
 			v.Status, v.Summary = Inconclusive, c.apart.Error()
 		}
-		if unrecorded != "" && slices.Contains(needsExtensions, k.Name) {
+		if unrecorded != "" && slices.Contains(needsExtensions, k.Name) &&
+			(v.Status != Fail || slices.Contains(endsOfLeases, v.Cause)) {
 			v = Verdict{Checker: k.Name, Summary: unrecorded, Exposed: v.Exposed, HandOffs: v.HandOffs,
 				Misses: v.Misses, Extent: v.Extent}
 		}

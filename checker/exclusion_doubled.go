@@ -36,14 +36,15 @@ func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy s
 				c.name(h), who(k.Worker), clock(k.Return))}, drawTokens
 		}
 	}
+	together := i.Call < j.Return && j.Call < i.Return
+	if together && c.share(i, j) {
+		return []string{fmt.Sprintf("both have token %s: the servers cannot tell the two apart",
+			short(c.acquire(i).Token))}, drawTokens
+	}
 	if text := c.suspect(i, j); text != "" {
 		return []string{"cause not shown: " + text}, notShown
 	}
-	if i.Call < j.Return && j.Call < i.Return {
-		if c.share(i, j) {
-			return []string{fmt.Sprintf("both have token %s: the servers cannot tell the two apart",
-				short(c.acquire(i).Token))}, drawTokens
-		}
+	if together {
 		return append(c.mistaken(j), "both asked at the same time, no lease was over and no fault of "+
 			"a server explains it: the acquire is not atomic"), ofTheCause
 	}
@@ -92,10 +93,13 @@ func (c *Case) suspect(i, j *hold) string {
 	return ""
 }
 
-// innerRelease is the last release of an inner level of a hold that succeeded before a moment; nil if none exists.
+// innerRelease is the last release of an inner level of a hold that succeeded before a moment. It is nil if there is
+// none, or if an extension or a re-entry has succeeded since, which shows that the hold went on.
 func (c *Case) innerRelease(h *hold, by time.Duration) *history.Op {
+	proof := lastProof(c, h, by)
 	for _, n := range slices.Backward(c.reenters(h)) {
-		if op := &c.Ops[n]; op.Kind == history.Release && op.Outcome == history.OK && op.Call < by {
+		if op := &c.Ops[n]; op.Kind == history.Release && op.Outcome == history.OK && op.Call < by &&
+			(proof < 0 || op.Return > c.Ops[proof].Return) {
 			return op
 		}
 	}

@@ -29,3 +29,6 @@ func (c *Case) Unrecorded() string {
 
 // needsExtensions lists the checkers that would accuse a lock if its extensions are not recorded.
 var needsExtensions = []string{Activity.Name, leaseValidity.Name, release.Name, liveness.Name}
+
+// endsOfLeases lists the causes that missing extensions can explain. Any other failure stands.
+var endsOfLeases = []string{history.FalseRelease, history.TTLTooLong, history.RenewalFailure}

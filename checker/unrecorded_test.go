@@ -47,3 +47,22 @@ func TestRenewalsThatAreNotRecorded(t *testing.T) {
 		}
 	}
 }
+
+// TestAMissingRecordHidesNoOtherFailure: missing extensions explain no release of another's lock.
+func TestAMissingRecordHidesNoOtherFailure(t *testing.T) {
+	s := newScript()
+	s.Claims.Renews = true
+	s.release(s.acquire(1, 0, 1, 300), 500, 501)
+	a := s.acquire(1, 1000, 1001, 300)
+	unheld(s, 2, 1050, 1051)
+	s.denied(a, 1100, 1101)
+	all, err := Judge(s.prepare(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range all {
+		if v.Checker == release.Name && (v.Status != Fail || v.Cause != history.ForeignRelease) {
+			t.Errorf("got %v %q: %s", v.Status, v.Cause, v.Summary)
+		}
+	}
+}

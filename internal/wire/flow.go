@@ -17,7 +17,7 @@ const (
 	maxKept   = 256  // bytes of a text; a longer text is replaced by its digest
 	maxScript = 8192 // bytes of a script's text
 	maxArgs   = 4096 // arguments of a command that are kept
-	maxTexts  = 64   // texts of scripts that a connection keeps
+	maxTexts  = 8    // texts of scripts that a connection keeps
 	maxValues = 64   // values of a reply that are kept
 	maxQueued = 4096 // values of a reply to EXEC that are kept
 	maxHeader = 32   // bytes of a line that announces a size

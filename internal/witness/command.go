@@ -269,12 +269,20 @@ func (w *words) answered(q *wire.Request) says {
 // timeLeft matches a script that returns how long the lock is still another's, and nil if it has granted the lock.
 var timeLeft = regexp.MustCompile(`return[ (]+redis\.p?call\( *['"]pttl`)
 
+// is sets the text of a script.
+func (s *script) is(text string) {
+	if s.text == "" {
+		s.text = strings.ToLower(text)
+		s.tellsTime = timeLeft.MatchString(s.text)
+	}
+}
+
 // answered interprets the reply to a script by its text.
 func (s *script) answered(q *wire.Request, by says) says {
 	switch kind := q.Reply.Kind; {
-	case kind == wire.Nil && timeLeft.MatchString(s.text):
+	case kind == wire.Nil && s.tellsTime:
 		return did
-	case kind == wire.Integer && timeLeft.MatchString(s.text):
+	case kind == wire.Integer && s.tellsTime:
 		return didNot
 	}
 	return by

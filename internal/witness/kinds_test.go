@@ -99,7 +99,8 @@ var kinds = map[string]struct {
 
 // TestTimeLeft: a try that answers how long the lock is still another's has been granted if it answers nil.
 func TestTimeLeft(t *testing.T) {
-	s := script{text: "if taken then return redis.call('pttl', keys[1]) end"}
+	var s script
+	s.is("if taken then return redis.call('pttl', KEYS[1]) end")
 	for kind, want := range map[wire.Kind]says{wire.Nil: did, wire.Integer: didNot, wire.Unseen: nothing} {
 		if got := s.answered(&wire.Request{Reply: wire.Reply{Kind: kind, Int: 1}}, nothing); got != want {
 			t.Errorf("a reply of kind %v: got %v, want %v", kind, got, want)

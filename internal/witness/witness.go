@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -171,7 +170,8 @@ type sighting struct {
 type script struct {
 	text                   string // in lower case; empty if it was too long to be kept
 	grants, extends, frees bool
-	token                  int // index of the token among the arguments after the keys; -1 = unknown
+	tellsTime              bool // see timeLeft
+	token                  int  // index of the token among the arguments after the keys; -1 = unknown
 }
 
 func NewReader(o Options) *Reader {
@@ -219,10 +219,9 @@ func (r *Reader) Sent(q *wire.Request) {
 		r.flushing(q)
 		return
 	}
-	if text := scriptText(q.Args); text != "" {
-		if k := r.script(digest(text)); k.text == "" {
-			k.text = strings.ToLower(text)
-		}
+	text := scriptText(q.Args)
+	if text != "" && q.Args[0] == "SCRIPT" {
+		r.script(digest(text)).is(text)
 	}
 	var s *sighting
 	for _, key := range keys {
@@ -233,6 +232,9 @@ func (r *Reader) Sent(q *wire.Request) {
 			s = &sighting{Request: q, words: understand(q.Args)}
 			if s.intent == reads {
 				break
+			}
+			if text != "" {
+				r.script(s.script).is(text)
 			}
 		}
 		l := r.ledger(place{q.Server, subject{q.DB, key}})
