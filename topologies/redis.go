@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,10 @@ var redisServers = &Engine{
 		args := []string{n.confPath()}
 		if n.Role == Sentinel {
 			args = append(args, "--sentinel")
+		}
+		// for a full synchronization the server has written its keys to a file, which it would load now
+		if err := os.Remove(filepath.Join(n.dir, "dump.rdb")); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
 		}
 		return exec.Command(n.topology.Options.Server.Path, args...), nil
 	},

@@ -326,13 +326,14 @@ func TestNodeStates(t *testing.T) {
 	}
 }
 
+// TestRestartedNodeHasNoData: SAVE leaves the same file as a full synchronization of a replica, or of a tap.
 func TestRestartedNodeHasNoData(t *testing.T) {
 	t.Parallel()
 	top := up(t, "single", Options{})
-	if err := write(t, top, "k"); err != nil {
+	n := top.Nodes[0]
+	if err := errors.Join(write(t, top, "k"), n.Do(t.Context(), "SAVE").Err()); err != nil {
 		t.Error(err)
 	}
-	n := top.Nodes[0]
 	if err := errors.Join(n.Kill(), n.Start(t.Context())); err != nil {
 		t.Fatal(err)
 	}
