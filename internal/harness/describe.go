@@ -47,8 +47,9 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 			Retries: p.LibraryRetries, Server: c.server, Steered: j.Watched && p.steerable(), Before: p.WorkerArgs,
 		},
 	}
-	// a program under test gets the defaults, because it may read nothing but $REDIS_NODES
-	if !c.Lock.Defaults && c.Topology.Can().Ask() && p.Program == nil {
+	// A program under test gets the defaults, because it may read nothing but $REDIS_NODES. Attached servers have their
+	// own.
+	if !c.Lock.Defaults && !p.Attach.Asked() && c.Topology.Can().Ask() && p.Program == nil {
 		s.Options.Database, s.Options.User = database, user
 	}
 	s.Orders.Shape.End, s.Orders.Patience = p.Warmup+p.Duration, c.patience()
