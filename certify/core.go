@@ -78,6 +78,10 @@ func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
 	return from, to, most, legal
 }
 
+// looks reports whether a call found its hold alive at some time after its call, and may have set the new end later. A
+// server may be stopped between the two.
+func (o *op) looks() bool { return o.Kind == "extend" && o.Outcome == "ok" }
+
 // mostOrders limits the number of partial orders that are tried. A core that needs more is rejected as too large.
 const mostOrders = 1_000_000
 
@@ -147,8 +151,12 @@ func (c *core) order(rest []*op, n int) bool {
 		if o.Kind != "release" && o.Outcome != "failed" {
 			x.begun = ns(n)
 		}
+		alive := edge{int(was.begun), n, most}
+		if o.looks() && most != forever {
+			alive = edge{int(was.begun), 0, most - from}
+		}
 		if legal && c.then(append(append([]*op{}, rest[:i]...), rest[i+1:]...), n, edge{n, 0, -from}, edge{0, n, to},
-			edge{int(was.begun), n, most}) {
+			alive) {
 			return true
 		}
 		*x, c.page.used = was, used
@@ -227,7 +235,11 @@ func (h *History) happens(f *fact) error {
 		return fmt.Errorf("page %d had gone on to %d", o.Key, before)
 	case f.Does != "":
 		from, to, most, legal := h.step(p, o)
-		if !legal || o.done || f.At < from || f.At > to || most != forever && f.At > plus(begun, most) {
+		looked := f.At
+		if o.looks() {
+			looked = from
+		}
+		if !legal || o.done || f.At < from || f.At > to || most != forever && looked > plus(begun, most) {
 			return fmt.Errorf("%s %s is not legal then", o.Kind, o.ID)
 		}
 		switch o.done = true; {

@@ -185,6 +185,11 @@ var onceAccused = map[string]func(s *script){
 		s.op(history.End, 2, 0, 6)
 		passedOver(s)
 	},
+	"an extension whose server was stopped between its look at the key and the new expiry": func(s *script) {
+		a := s.acquire(1, 0, 1, 400)
+		s.extend(a, 330, 740, 1200)
+		s.release(a, 1728, 1733)
+	},
 	"a renewal on its way when its process was stopped, until the lease was over": func(s *script) {
 		s.Claims.Renews, s.Bounds.Gap = true, 10*ms
 		a := s.acquire(1, 0, 1, 300)

@@ -178,7 +178,7 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 			continue
 		}
 		refreshed = true
-		need = max(op.Call, minus(need, r.most(op.TTL)))
+		need = op.Call // the new lease may count from any moment before the answer
 	}
 	if s.kind == gone && (r.c.Sites > 1 || s.over > h.releaseReturn) {
 		// the release may have had an effect despite its answer "lost": the lease was guaranteed, or a few sites had

@@ -213,31 +213,37 @@ func (t *teller) calls(h *hold) []int32 {
 	})
 }
 
-// needs returns a time for each call of a hold. The lease before the call must last until then, so that this call and
-// all later calls find the lease alive.
-func (t *teller) needs(h *hold, calls []int32) []time.Duration {
-	needs := make([]time.Duration, len(calls)+1)
-	needs[len(calls)] = -history.Forever
+// needs returns two times for each call of a hold, so that the call and all later ones find the lease alive: until when
+// the lease before it must last, and the earliest instant of the call. An extension looks whether the hold is alive, and
+// its lease may count from a later instant.
+func (t *teller) needs(h *hold, calls []int32) (alive, at []time.Duration) {
+	alive, at = make([]time.Duration, len(calls)+1), make([]time.Duration, len(calls))
+	alive[len(calls)] = -history.Forever
 	for k := len(calls) - 1; k >= 0; k-- {
 		op := &t.Ops[calls[k]]
-		needs[k] = needs[k+1]
-		if op.Outcome == history.OK && (op.Kind != history.Release || t.Claims.Owned) {
-			needs[k] = op.Call - t.half
-			if op.Kind != history.Release {
-				needs[k] = max(needs[k], minus(needs[k+1], t.sweeper.most(op.TTL)))
-			} else if t.inner(h, calls[k]) { // it may renew the lease
-				needs[k] = max(needs[k], minus(needs[k+1], t.sweeper.most(h.TTL)))
+		alive[k], at[k] = alive[k+1], -history.Forever
+		if op.Outcome != history.OK || op.Kind == history.Release && !t.Claims.Owned {
+			continue
+		}
+		alive[k] = op.Call - t.half
+		switch at[k] = alive[k]; {
+		case op.Kind != history.Release:
+			if at[k] = max(at[k], minus(alive[k+1], t.sweeper.most(op.TTL))); op.Kind == history.Acquire {
+				alive[k] = at[k]
 			}
+		case t.inner(h, calls[k]): // it may renew the lease
+			at[k] = max(at[k], minus(alive[k+1], t.sweeper.most(h.TTL)))
+			alive[k] = at[k]
 		}
 	}
-	return needs
+	return alive, at
 }
 
 // instantsOf assigns instants to the calls of a hold that began at a moment: each as early as possible. The result ok
 // is false if some call has no possible instant.
 func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end time.Duration, ok bool) {
 	calls := t.calls(h)
-	needs := t.needs(h, calls)
+	needs, first := t.needs(h, calls)
 	at, base, life := from, from, t.acquire(h)
 	list = append(list, instant{at: at, what: "does", op: h.acquire})
 	for k, n := range calls {
@@ -245,7 +251,11 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 		over, last := t.ends(life, base), plus(base, t.sweeper.most(life.TTL))
 		switch {
 		case op.Outcome == history.OK && (op.Kind != history.Release || t.Claims.Owned):
-			if at = max(at, needs[k]); at > last || at > plus(op.Return, t.half) {
+			looked := max(at, op.Call-t.half)
+			if at = max(at, first[k]); op.Kind != history.Extend {
+				looked = at
+			}
+			if looked > last || at > plus(op.Return, t.half) {
 				return nil, 0, false
 			}
 			list = append(list, instant{at: at, what: "does", op: n})

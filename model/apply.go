@@ -111,7 +111,7 @@ func (s *searcher) own(c state, n int32, i int, by time.Duration) {
 			Against: -1}, -1, w.cost())
 		s.yield(s.used(x, o, x.held[i], i, by).tell(s.effect(n, c.cur), n, 0))
 	}
-	if c.cur > s.p.over(&l) {
+	if o.looks(c.cur) > s.p.over(&l) {
 		if s.deviate && !o.Unanswered && !o.Endless {
 			l.late = true
 			s.yield(s.wrong(s.used(c, o, l, i, by), n, ttlTooLong, -1))
@@ -158,7 +158,10 @@ func (s *searcher) again(c state, n int32, by time.Duration) {
 func (s *searcher) used(c state, o *Call, l lease, i int, by time.Duration) state {
 	switch o.Kind {
 	case Extend:
-		return c.with(s.p.begin(o, c.cur, min(by, s.p.over(&l))))
+		if o.Unanswered {
+			by = min(by, s.p.over(&l))
+		}
+		return c.with(s.p.begin(o, c.cur, by))
 	case Release:
 		return c.without(i)
 	}

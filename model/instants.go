@@ -66,7 +66,11 @@ func (e *explainer) pass(from int, least []time.Duration) (again bool) {
 		}
 		uses := s.Event == LeaseEnd && s.Deviation == nil || call != nil && usesLease(s, call)
 		if uses && known && !loose[s.Hold] {
-			if need := low - e.most(b); low > plus(e.began(b), e.most(b)) && need > least[b-from] {
+			found := low
+			if call != nil {
+				found = call.looks(low)
+			}
+			if need := found - e.most(b); found > plus(e.began(b), e.most(b)) && need > least[b-from] {
 				least[b-from], again = need, true
 			}
 		}

@@ -260,7 +260,7 @@ func (o *oracle) own(s exact, c *Call, i int, l begun, try func(exact, Cost)) {
 	}
 	stretched := held
 	stretched.late = true
-	over := !held.late && s.at > plus(held.at, o.p.Most(held.ttl))
+	over := !held.late && c.looks(s.at) > plus(held.at, o.p.Most(held.ttl))
 	switch {
 	case c.Endless && !held.late:
 		if !over {

@@ -125,12 +125,12 @@ func (e *explainer) take(n int32, c *Call, by time.Duration) bool {
 func (e *explainer) use(n int32, c *Call) bool {
 	o, at := &e.one, max(e.one.cur, c.From)
 	over := e.p.over(&o.lease)
-	if at > over || at > c.To {
+	if c.looks(at) > over || at > c.To {
 		return false
 	}
 	switch o.cur = at; c.Kind {
 	case Extend:
-		o.lease = e.p.begin(c, at, min(c.To, over))
+		o.lease = e.p.begin(c, at, c.To)
 	case Release:
 		o.owner = -1
 	default:

@@ -68,7 +68,10 @@ func (c state) answers(o *Call, i int, by time.Duration, r *Rules) state {
 	case Release:
 		c.elsewhere = slices.Delete(c.elsewhere, i, i+1)
 	case Extend:
-		c.elsewhere[i].over = plus(min(by, c.elsewhere[i].over), r.Most(o.TTL))
+		if o.Unanswered {
+			by = min(by, c.elsewhere[i].over)
+		}
+		c.elsewhere[i].over = plus(by, r.Most(o.TTL))
 	}
 	return c
 }
