@@ -365,7 +365,8 @@ func (x *examiner) doubles() {
 		k := &x.told.slips[n]
 		if k.deviates(history.DoubleGrant) && k.against >= 0 && !x.blamed[k.hold] && !x.blamed[k.against] {
 			x.blamed[k.hold] = true
-			x.add(finding{cause: history.DoubleGrant, pair: pair{k.against, k.hold}, op: -1, follows: k.first != n})
+			p := pair{k.against, k.hold}
+			x.add(x.c.shown(finding{cause: history.DoubleGrant, pair: p, op: -1, follows: k.first != n}))
 		}
 	}
 }

@@ -242,7 +242,7 @@ func (x *examiner) worst(p pair) finding {
 			f = g
 		}
 	}
-	return f
+	return x.c.shown(f)
 }
 
 // broken finds the cause of a broken promise, the first of: a release of a hold that was over, if holds share the lock;

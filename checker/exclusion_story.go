@@ -51,6 +51,9 @@ func tell(c *Case, v *Verdict, f finding) {
 	switch { // in the order of their effects
 	case f.cause != history.ForeignRelease:
 		v.Story = append(v.Story, grant)
+	case f.op < 0:
+		h, e := c.endedFirst(f.pair)
+		v.Story = append(v.Story, c.endedText(h, e), grant)
 	case f.op == i.Release:
 		v.Story = append(v.Story, grant, freeingText(c, &r, f))
 	default:
@@ -221,6 +224,12 @@ func consequence(c *Case, r *ruler, f finding) (story []string, remedy string, k
 	} else if f.cause != history.DoubleGrant {
 		return whyOf(c, r, f), "", false
 	}
+	if h, e := c.endedFirst(f.pair); e != nil {
+		if remedy = ofTheCause; e.By == history.Expiry {
+			remedy = keepTheExpiry
+		}
+		return []string{c.endedText(h, e)}, remedy, remedy != ofTheCause
+	}
 	story, remedy = doubled(c, r, f, &c.holds[f.pair.first], &c.holds[f.pair.second])
 	return story, remedy, remedy != ofTheCause
 }
@@ -236,6 +245,9 @@ func whyOf(c *Case, r *ruler, f finding) []string {
 	case history.ServiceLoss:
 		return []string{fmt.Sprintf("the service broke its promise to %s after a fault", who(i.Worker))}
 	case history.PrematureLoss:
+		if h, e := c.endedFirst(f.pair); e != nil {
+			return []string{c.endedText(h, e)}
+		}
 		return []string{fmt.Sprintf("the lease of %s ended before its time, and nothing explains that", who(i.Worker))}
 	case history.OverClaim:
 		return []string{fmt.Sprintf("%s believed in the lock until %s, %s longer than the lease was sure to last",

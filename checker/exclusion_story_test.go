@@ -78,6 +78,54 @@ func TestWhatToDoFollowsTheStory(t *testing.T) {
 	}
 }
 
+// TestAStreamTellsTheCause: two holds at once, or a lease that ended too early, are a failure in any case. The server's
+// stream says which command ended the first hold.
+func TestAStreamTellsTheCause(t *testing.T) {
+	usual := func(cause string) string { return glossary.FindCause(cause).Remedy }
+	for _, c := range []struct {
+		by                   string
+		at                   time.Duration // ms; the second hold is granted at 311
+		last                 bool          // no token was written after that
+		cause, story, remedy string
+		lost, lease          string // cause and story of lease-validity, if the first holder learned of its loss
+	}{
+		{"DEL", 305, false, history.ForeignRelease, "at 0.305000 s, DEL deleted", usual(history.ForeignRelease),
+			history.ForeignRelease, "at 0.305000 s, DEL deleted"},
+		{"HDEL", 320, false, history.ForeignRelease, "at 0.320000 s, HDEL deleted", usual(history.ForeignRelease),
+			history.ForeignRelease, "at 0.320000 s, HDEL deleted"},
+		{"SET", 305, false, history.DoubleGrant, "at 0.305000 s, SET put token", usual(history.DoubleGrant),
+			history.PrematureLoss, "no fault"},
+		{history.Expiry, 305, false, history.DoubleGrant, "in n1 the lease of", keepTheExpiry,
+			history.PrematureLoss, "no fault"},
+		{"DEL", 350, true, history.DoubleGrant, "cause not shown", notShown, history.ForeignRelease,
+			"at 0.350000 s, DEL deleted"},
+	} {
+		for _, learns := range []bool{false, true} {
+			s := newScript()
+			a := s.acquire(1, 0, 1, 400)
+			judge, cause, story, b := Exclusion, c.cause, c.story, history.ID(0)
+			if learns {
+				judge, cause, story = leaseValidity, c.lost, c.lease
+				s.denied(a, 330, 331)
+			} else {
+				b = s.acquire(2, 310, 311, 400)
+			}
+			e := history.EarlyEnd{Node: "n1", Token: uint64(a), At: c.at * ms, By: c.by, Next: uint64(b)}
+			if c.last {
+				e.Next = 0
+			}
+			s.Measured = &history.Measured{Stream: &history.Stream{Early: []history.EarlyEnd{e}}}
+			all := []Verdict{judge.Check(s.prepare(t))}
+			Advise(all)
+			if v := &all[0]; v.Status != Fail || v.Cause != cause || !strings.Contains(strings.Join(v.Story, "\n"), story) ||
+				!learns && v.Remedy != c.remedy {
+				t.Errorf("%s at %d, %t: got %s %q, what to do %q, want %q\n%s", c.by, c.at, learns, v.Status, v.Cause,
+					v.Remedy, cause, strings.Join(v.Story, "\n"))
+			}
+		}
+	}
+}
+
 // TestAWaiterThatAskedInVainIsNotToldToAsk: the remedy names the key that a release has left.
 func TestAWaiterThatAskedInVainIsNotToldToAsk(t *testing.T) {
 	for left, remedy := range map[bool]string{true: removeTheKey, false: ""} {

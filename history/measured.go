@@ -1,6 +1,9 @@
 package history
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Measured is what the run measured besides its operations; judges use it too.
 type Measured struct {
@@ -38,9 +41,27 @@ type Stream struct {
 	Against []string   `json:"against,omitempty"`
 	Forgot  []Takeover `json:"forgot,omitempty"` // what replicas lacked at their promotion
 	Breaks  []string   `json:"breaks,omitempty"` // where a stream broke off or was unreadable
+	// Early are the first holds that ended in a server before their lease was over and before their release was called.
+	Early []EarlyEnd `json:"early,omitempty"`
 	// more locks were granted than are kept: later ones were not looked up
 	Overflow bool `json:"overflow,omitempty"`
 }
+
+// EarlyEnd is the end of a hold in a server, while its holder was sure to have the lock.
+type EarlyEnd struct {
+	Node  string        `json:"node"`
+	Token uint64        `json:"token"`
+	At    time.Duration `json:"at_ns"`          // when its stream reported the end
+	By    string        `json:"by"`             // the command; Expiry if the server's own lease was over
+	Next  uint64        `json:"next,omitempty"` // the token that was written there next; 0 = none
+}
+
+// Deleted reports whether a command deleted the hold, and wrote no other token in its place. All commands that write a
+// token have SET in their names.
+func (e *EarlyEnd) Deleted() bool { return e.By != Expiry && !strings.Contains(e.By, "SET") }
+
+// Expiry stands for the command that ended a hold, if its lease in the server was over.
+const Expiry = "expiry"
 
 // Settled counts operations with an outcome that the client does not know, by what the streams show.
 type Settled struct {

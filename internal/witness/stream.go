@@ -30,6 +30,7 @@ type Stream struct {
 	sites   int
 	states  map[place]*state
 	writes  map[uint64][]*write // indexed by the hash of the token
+	free    map[place]*write    // the last write of a key that is gone, until the next token is written there
 	calls   []call
 	full    bool // some calls were not kept
 	closed  time.Duration
@@ -53,6 +54,8 @@ type write struct {
 	goneOffset int64
 	until      time.Duration // end of its lease
 	early      bool          // it was deleted before its lease ended
+	by         string        // command that deleted it; empty if the server lost it
+	next       uint64        // the token that was written to the key next
 }
 
 // call is an operation whose effect is searched for in the streams.
@@ -64,11 +67,13 @@ type call struct {
 	hold         history.ID
 	call, answer time.Duration
 	worker       int32
+	ttl          time.Duration // 0 = the lease does not end
 }
 
 // NewStream makes a Stream for the keys of locks. Each server has a name, and the number of its site.
 func NewStream(clock *history.Clock, keys, names []string, sites []int) *Stream {
-	s := &Stream{clock: clock, locks: map[string]bool{}, states: map[place]*state{}, writes: map[uint64][]*write{}}
+	s := &Stream{clock: clock, locks: map[string]bool{}, states: map[place]*state{}, writes: map[uint64][]*write{},
+		free: map[place]*write{}}
 	for _, k := range keys {
 		s.locks[k] = true
 	}
@@ -124,13 +129,17 @@ func (s *Stream) effect(e *wire.Effect, at place) {
 	is.execute(e.Args)
 	for token := range before.owners {
 		if _, has := is.owners[token]; !has {
-			s.remove(token, e)
+			s.free[at] = s.remove(token, e)
 		}
 	}
 	for token := range is.owners {
 		w := s.find(history.Hash(token), e.Server)
 		if _, had := before.owners[token]; !had || w == nil {
 			w = s.write(history.Hash(token), e)
+			if gone := s.free[at]; gone != nil {
+				gone.next = history.Hash(token)
+			}
+			delete(s.free, at)
 		}
 		if w != nil {
 			w.until = history.Forever
@@ -160,11 +169,18 @@ func (s *Stream) write(token uint64, e *wire.Effect) *write {
 	return w
 }
 
-func (s *Stream) remove(token string, e *wire.Effect) {
-	if w := s.find(history.Hash(token), e.Server); w != nil {
-		w.gone, w.goneOffset = e.At, e.Offset
-		w.early = e.At < w.until
+// remove records that a token is gone. It returns the write of the token; nil if that is not known.
+func (s *Stream) remove(token string, e *wire.Effect) *write {
+	w := s.find(history.Hash(token), e.Server)
+	if w == nil {
+		return nil
 	}
+	w.gone, w.goneOffset = e.At, e.Offset
+	w.early = e.At < w.until
+	if len(e.Args) > 0 {
+		w.by = e.Args[0]
+	}
+	return w
 }
 
 // forget records that a server has lost its keys.
@@ -237,7 +253,7 @@ func (s *Stream) Observe(op *history.Op) {
 	}
 	s.full = len(s.calls) == 2*streamBound
 	s.calls = append(s.calls, call{op.Kind, op.Outcome == history.OK, op.Woken == history.Signal, op.Token, op.Hold,
-		op.Call, op.Return, op.Worker})
+		op.Call, op.Return, op.Worker, op.TTL})
 }
 
 // Sum returns the result of the comparison. All taps must be closed before.
@@ -258,6 +274,7 @@ func (s *Stream) Sum() *history.Stream {
 	if !readable || handed || s.sum.Overflow { // a lock that is handed on within a process is invisible to servers
 		return &s.sum
 	}
+	s.earlyEnds(tokens)
 	for i := range s.calls {
 		c := &s.calls[i]
 		if c.token = tokens[c.hold]; c.token == 0 {

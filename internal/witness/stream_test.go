@@ -106,6 +106,18 @@ var streams = map[string]struct {
 		"acquire 2 unknown b 2 9", "acquire 3 unknown c 2 9", "release 2 unknown b 9 10"},
 		history.Stream{Effects: 3, Compared: 1, Grants: history.Settled{Unknown: 2, Executed: 1, Without: 1},
 			Releases: history.Settled{Unknown: 2, Executed: 1, Without: 1}}},
+	"another's command ended it early": {
+		[]string{"1 10" + set, "2 10" + set, "1 20 DEL lock", "2 20 DEL lock", "1 30 SET lock b PXAT " + far,
+			"acquire 1 ok a 0 2", "release 1 failed a 9 10", "acquire 2 ok b 5 6"},
+		history.Stream{Effects: 5, Compared: 2, Early: []history.EarlyEnd{{
+			Node: "n1", Token: history.Hash("a"), At: 3 * time.Millisecond, By: "DEL", Next: history.Hash("b")}}}},
+	"another's grant replaced it": {
+		[]string{"1 10" + set, "1 20 SET lock b PXAT " + far, "acquire 1 ok a 0 2", "acquire 2 ok b 1 3"},
+		history.Stream{Effects: 2, Compared: 2, Early: []history.EarlyEnd{{
+			Node: "n1", Token: history.Hash("a"), At: 2 * time.Millisecond, By: "SET", Next: history.Hash("b")}}}},
+	"renewed in two steps": {
+		[]string{"1 10" + set, "1 20 DEL lock", "1 30" + set, "acquire 1 ok a 0 2"},
+		history.Stream{Effects: 3, Compared: 1}},
 	"refused counts for nothing": {[]string{"1 10" + set, "acquire 1 ok a 0 2", "acquire 2 failed z 3 4"},
 		history.Stream{Effects: 1, Compared: 1}},
 	"nothing is compared while a server was away": {[]string{"1 10" + set, "acquire 1 ok a 0 1", "lost", "empty",

@@ -1,0 +1,67 @@
+package checker
+
+import (
+	"fmt"
+	"time"
+
+	"hammerlock/history"
+)
+
+// ended is what ended a hold in its server, by the server's replication stream: before a moment, or before the next token
+// was written. It is nil if that is not known. A stream is read late, so it decides no verdict. It tells the cause of
+// what is proven without it.
+func (c *Case) ended(h *hold, by time.Duration, next uint64) *history.EarlyEnd {
+	token := c.acquire(h).Token
+	if c.Measured == nil || c.Measured.Stream == nil || c.Sites > 1 || token == 0 {
+		return nil
+	}
+	for i := range c.Measured.Stream.Early {
+		e := &c.Measured.Stream.Early[i]
+		if e.Token == token && e.At > h.Call && (e.At < by || e.Next != 0 && e.Next == next) {
+			return e
+		}
+	}
+	return nil
+}
+
+// endedFirst returns that one of two holds which its server ended before the other was granted; nil if none is known.
+func (c *Case) endedFirst(p pair) (h *hold, e *history.EarlyEnd) {
+	i, j := &c.holds[p.first], &c.holds[p.second]
+	if e = c.ended(i, min(j.Return, (&ruler{c: c}).assured(i)), c.acquire(j).Token); e != nil {
+		return i, e
+	}
+	if j.Call < i.Return { // both asked at the same time
+		e = c.ended(j, i.Return, c.acquire(i).Token)
+	}
+	return j, e
+}
+
+// shown corrects the cause of a finding by what a server executed, if its story has only grants and losses: a command
+// deleted one of the holds, or it put another token in its place.
+func (c *Case) shown(f finding) finding {
+	if f.cause != history.DoubleGrant && f.cause != history.PrematureLoss {
+		return f
+	}
+	switch _, e := c.endedFirst(f.pair); {
+	case e == nil || e.By == history.Expiry:
+	case e.Deleted():
+		f.cause, f.op = history.ForeignRelease, -1
+	default:
+		f.cause, f.op = history.DoubleGrant, -1
+	}
+	return f
+}
+
+// endedText says how a hold ended in its server.
+func (c *Case) endedText(h *hold, e *history.EarlyEnd) string {
+	switch {
+	case e.By == history.Expiry:
+		return fmt.Sprintf("in %s the lease of %s was over at %s already: it is shorter there than the lock says", e.Node,
+			c.name(h), clock(e.At))
+	case !e.Deleted():
+		return fmt.Sprintf("at %s, %s put token %s in the place of that of %s in %s: the acquire is not atomic",
+			clock(e.At), e.By, short(e.Next), who(h.Worker), e.Node)
+	}
+	return fmt.Sprintf("at %s, %s deleted %s in %s, and its holder had not released it", clock(e.At), e.By, c.name(h),
+		e.Node)
+}

@@ -1,0 +1,47 @@
+package witness
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// mostEarly is the largest number of holds in the result that ended too early.
+const mostEarly = 1000
+
+// earlyEnds lists the holds that ended in a server before their release was called: by a command, or by an expiry before
+// their first lease was over. Effects are read later than they happen, so no end is listed too early. A token that was
+// written again was renewed in two steps, and a token of several holds shows nothing.
+func (s *Stream) earlyEnds(tokens map[history.ID]uint64) {
+	released, holds := map[uint64]time.Duration{}, map[uint64]int{}
+	for i := range s.calls {
+		c := &s.calls[i]
+		token := tokens[c.hold]
+		if c.kind == history.Acquire {
+			holds[token]++
+		} else if at, known := released[token]; !known || c.call < at {
+			released[token] = c.call
+		}
+	}
+	for i := range s.calls {
+		c := &s.calls[i]
+		if c.kind != history.Acquire || !c.known || holds[c.token] > 1 {
+			continue
+		}
+		called, known := released[c.token]
+		for _, w := range s.writes[c.token] {
+			x := history.EarlyEnd{Node: s.servers[w.server].name, Token: c.token, At: w.gone, By: w.by, Next: w.next}
+			if !w.early {
+				x.By = history.Expiry
+			}
+			ended := w.gone > 0 && w.by != "" && (w.early || w.gone < c.call+c.ttl)
+			if ended && (!known || w.gone < called) && w.next != c.token && !s.servers[w.server].replica {
+				s.sum.Early = append(s.sum.Early, x)
+			}
+		}
+	}
+	slices.SortFunc(s.sum.Early, func(a, b history.EarlyEnd) int { return cmp.Compare(a.At, b.At) })
+	s.sum.Early = s.sum.Early[:min(len(s.sum.Early), mostEarly)]
+}
