@@ -129,13 +129,13 @@ test-full:
 	@sh .ci/setup redis cc chromium nginx
 	@.ci/test full
 
-# How often all tests are run beside busy loops, and whether what failed is run again meanwhile, as make test does.
+# How often all tests are run beside busy loops; with FLAKES= what failed is run again meanwhile, as make test does.
 ROUNDS = 10
-RERUNS = false
+FLAKES = strict
 
 flakes:
 	@sh .ci/setup redis cc chromium nginx
-	$(GO) run ./tools/flakes -rounds $(ROUNDS) -reruns=$(RERUNS)
+	.ci/flakes $(ROUNDS) "$(FLAKES)"
 
 lint:
 	$(GO) tool staticcheck ./...
