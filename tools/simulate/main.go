@@ -19,16 +19,7 @@ func main() {
 		"judge each a second time as a long history is judged, with all arrays in files: the verdicts must be the same")
 	flag.BoolVar(&certifies, "certify", false, "have the verdicts on each certified: no certificate may be refused")
 	flag.StringVar(&j.dir, "out", "bin/simulated", "where histories are saved that are judged wrongly")
-	against := flag.Bool("model", false,
-		"compare the verdicts with the stories of the model, of the named files or of simulated histories")
 	flag.Parse()
-	if *against {
-		if err := j.compare(os.Stdout, flag.Args()); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(2)
-		}
-		return
-	}
 	ok, err := j.run(os.Stdout)
 	switch {
 	case err != nil:

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"hammerlock/checker"
 	"hammerlock/history"
+	"hammerlock/model"
 )
 
 // TestModelAccusesNoRightLock: no story of a right lock needs a deviation.
@@ -70,4 +73,43 @@ func TestModelNamesMistakes(t *testing.T) {
 			t.Errorf("%s: %d of %d stories name %v", m, named, failed, want)
 		}
 	}
+}
+
+// explained sums up the stories that the model finds for the pages.
+func explained(h *history.History) (string, error) {
+	list, err := checker.Stories(h)
+	var causes []string
+	var status model.Status
+	missing, faults, accidents := "", 0, 0
+	for _, s := range list {
+		if status = max(status, s.Status); s.Missing != "" {
+			missing = s.Missing
+		}
+		for _, x := range s.Steps {
+			switch lost := x.Event == model.Forgotten || x.Event == model.Restored; {
+			case x.Deviation != nil:
+				causes = append(causes, x.Deviation.Name)
+			case lost && x.Planned:
+				faults++
+			case lost:
+				accidents++
+			}
+		}
+	}
+	slices.Sort(causes)
+	switch {
+	case len(causes) > 0:
+		return "FAIL " + strings.Join(slices.Compact(causes), ", "), err
+	case status == model.NotModelled:
+		return "not modelled: " + missing, err
+	case status == model.Unknown:
+		return "cause not shown", err
+	case status == model.Unexplained:
+		return "FAIL cause not shown", err
+	case faults > 0:
+		return "FAIL service-loss", err
+	case accidents > 0:
+		return "undecided", err
+	}
+	return "no fault", err
 }
