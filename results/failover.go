@@ -1,6 +1,7 @@
 package results
 
 import (
+	_ "embed"
 	"fmt"
 	"io"
 	"math"
@@ -331,11 +332,8 @@ func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
 		}
 		p.Line("<!-- end -->\n")
 	}
-	p.Line("## How to read it\n")
-	for _, text := range failoverNotes {
-		p.Line("* %s", strings.Join(human.Wrap(text, 100), "\n  "))
-	}
-	p.Line("\n## What the median recovery was spent on\n\n<!-- generated: parts -->")
+	p.Line("## How to read it\n\n%s", failoverNotes)
+	p.Line("## What the median recovery was spent on\n\n<!-- generated: parts -->")
 	for i := range all {
 		if f := &all[i]; len(f.Spent) > 0 {
 			o := Outage{Parts: f.Spent}
@@ -347,38 +345,6 @@ func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
 }
 
 // failoverNotes explain the columns of the document.
-var failoverNotes = []string{
-	"**servers back** is from the injection until a server that can grant has answered the client. " +
-		"**recovery** is until the last page was served again ([definition](BENCH.md#how-long-the-lock-is-gone)). " +
-		"It includes leases that holders could not give back, so it is rarely shorter than the lease. " +
-		"It is 0 if no page was unavailable for 100 ms, and > if the run ended first. " +
-		"If no other server takes over, both last until the fault is healed. " +
-		"The timers of the profile `fast` are for tests; those of `stock` are the servers' own, ten times as long.",
-	"**a page** is the longest time that any page was unavailable. If it is much shorter than the recovery, pages " +
-		"took turns: with one hung site of five, Redlock's client waits for that site until its timeout.",
-	"**in flight** is the mean number of holds when the fault struck. Replication is asynchronous, so only a grant " +
-		"that no replica has yet can be lost. On loopback such moments are few; a network makes them more.",
-	"**lost a grant** counts the injections after which another worker was granted a lock whose lease was not over. " +
-		"The 95 % interval is that of Clopper and Pearson. **two holders**: both believed in it at one time, and " +
-		"page " +
-		"views are lost. **came back**: a lock was held again after its release.",
-	"**settings** are those that are not the defaults. **aof**: servers keep a log, `always` synced before they " +
-		"answer, so that a killed server comes back with its locks. It does not help a promoted replica. " +
-		"**min-replicas**: a primary without a confirmed replica for a second or two takes no writes. " +
-		"Until then it grants what a failover forgets. In a cluster with one replica for each primary, the promoted " +
-		"replica grants nothing until the old primary is back.",
-	"The locks **wait** and **wait-one** count a grant when all replicas, or one, have acknowledged it, and give it " +
-		"back otherwise. With **wait** nothing is granted while one replica is away; in a cluster with one replica " +
-		"for " +
-		"each primary the same holds for **wait-one**. With **wait-one** a grant is lost if another replica is " +
-		"promoted. " +
-		"Grants while replication is cut (`lost-grant`) are lost with all other locks. " +
-		"A try that waits for replicas keeps the page: that time counts as a lease that was not given back.",
-	"**lost holds** ended under a living holder. **told** is how long after that the holder heard, by a signal or a " +
-		"failed extension. **never told**: it heard nothing before it gave the lock back, and **went on** for so " +
-		"long at most. All runs of a row count; p99 needs a hundred.",
-	"**generator** is DISTURBED if other programs used the machine. It is SATURATED if the suite did, and visits " +
-		"began " +
-		"late by as much as an outage lasts. Do not quote such rows.",
-	"A release or a grant without an answer proves nothing, and counts nowhere: the numbers are lower bounds.",
-}
+//
+//go:embed failover.txt
+var failoverNotes string
