@@ -114,14 +114,12 @@ func WriteParts(file string, parts map[string]string) error {
 func Tables() (map[string]map[string]string, error) {
 	w, errWaiting := ReadWaiting()
 	mutants, errMutants := ReadLines[Mutant](MutantsFile)
-	strange, errStrange := ReadLines[Mutant](StrangersFile)
-	if err := errors.Join(errWaiting, errMutants, errStrange); err != nil {
+	if err := errors.Join(errWaiting, errMutants); err != nil {
 		return nil, err
 	}
 	return map[string]map[string]string{
-		"docs/MUTANTS.md": {"score": Score(mutants), "survivors": survivors(mutants),
-			"strangers": StrangerTable(strange)},
-		"docs/LOCKS.md": {"waiting": w.table()},
+		"docs/MUTANTS.md": {"score": Score(mutants), "survivors": survivors(mutants)},
+		"docs/LOCKS.md":   {"waiting": w.table()},
 	}, nil
 }
 

@@ -1,19 +1,13 @@
 package kept
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"hammerlock/locks/known"
 )
-
-// judged is a person's judgement of an unnoticed mutant.
-type judged struct {
-	lock, after string // as in the result
-	class       string
-	why         string
-}
 
 // The classes of unnoticed mutants.
 const (
@@ -26,7 +20,7 @@ const (
 const MutantsFile = "testdata/mutants.jsonl"
 
 // Mutant is a lock with one change in its source, and the results of its runs. Source is a digest of the unchanged
-// files.
+// files. Class and Why are the judgement of a person who has read an unnoticed mutant; they are written into the file.
 type Mutant struct {
 	Lock      string  `json:"lock"`
 	Source    string  `json:"source"`
@@ -34,6 +28,8 @@ type Mutant struct {
 	Line      int     `json:"line"`
 	Before    string  `json:"before"`
 	After     string  `json:"after"`
+	Class     string  `json:"class,omitempty"` // empty = not judged yet
+	Why       string  `json:"why,omitempty"`
 	Explore   *Answer `json:"explore,omitempty"`
 	Scenarios *Answer `json:"scenarios,omitempty"` // all scenarios but explore
 }
@@ -67,21 +63,16 @@ func (r *Mutant) Same(o *Mutant) bool {
 	return r.Lock == o.Lock && r.Source == o.Source && r.File == o.File && r.Before == o.Before && r.After == o.After
 }
 
-// Class returns the judgement of an unnoticed mutant, with the reason; empty = not judged yet.
-func (r *Mutant) Class() (class, why string) {
-	for _, j := range judgedMutants {
-		if j.lock == r.Lock && j.after == r.After {
-			return j.class, j.why
-		}
-	}
-	return "", ""
+// Judged reports whether a person has judged the other mutant, and the judgement is about this change.
+func (r *Mutant) Judged(o *Mutant) bool {
+	return o.Class != "" && r.Lock == o.Lock && r.After == o.After
 }
 
 type score struct{ all, same, hidden, explored, sampled, strained, together, open int }
 
 func (s *score) count(r *Mutant) {
 	s.all++
-	if class, _ := r.Class(); class == Equivalent {
+	if r.Class == Equivalent {
 		s.same++
 		return
 	}
@@ -94,11 +85,10 @@ func (s *score) count(r *Mutant) {
 	if r.Scenarios.Noticed() {
 		s.strained++
 	}
-	class, _ := r.Class()
 	switch {
 	case r.Noticed():
 		s.together++
-	case class == ByDesign:
+	case r.Class == ByDesign:
 		s.hidden++
 	case r.Explore == nil || r.Scenarios == nil:
 		s.open++
@@ -164,10 +154,7 @@ func survivors(results []*Mutant) string {
 		if r.Explore == nil || r.Noticed() {
 			continue
 		}
-		class, why := r.Class()
-		if class == "" {
-			class, why = "open", "it has not been looked at yet"
-		}
+		class, why := cmp.Or(r.Class, "open"), cmp.Or(r.Why, "it has not been looked at yet")
 		i := slices.IndexFunc(all, func(x *reason) bool { return x.class == class && x.why == why })
 		if i < 0 {
 			i, all = len(all), append(all, &reason{class: class, why: why})
@@ -187,6 +174,6 @@ func survivors(results []*Mutant) string {
 		}
 		fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", x.n, x.class, x.why, strings.Join(x.locks, ", "))
 	}
-	fmt.Fprintf(&b, "| %d | equivalent or by design | %d rarer reasons: tools/kept/judged.go | |\n", rest, reasons)
+	fmt.Fprintf(&b, "| %d | equivalent or by design | %d rarer reasons: testdata/mutants.jsonl | |\n", rest, reasons)
 	return b.String()
 }

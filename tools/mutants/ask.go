@@ -41,14 +41,17 @@ func (m *asking) open(file string) (err error) {
 	return err
 }
 
-// settle gives the current mutants their known answers. The parameter others has the results that stay as they are. If
-// the source of a mutant has changed, its old answers do not count.
+// settle gives the current mutants their known answers and judgements. The parameter others has the results that stay
+// as they are. If the source of a mutant has changed, its old answers do not count, but the judgement does.
 func (m *asking) settle(all []mutant, others []*kept.Mutant) {
 	old := m.known
 	m.known = others
 	for _, x := range all {
 		r := &kept.Mutant{Lock: x.lock, Source: x.source, File: x.file, Line: x.line, Before: x.before, After: x.after}
-		if i := slices.IndexFunc(old, func(o *kept.Mutant) bool { return o.Same(r) }); i >= 0 {
+		if i := slices.IndexFunc(old, r.Judged); i >= 0 {
+			r.Class, r.Why = old[i].Class, old[i].Why
+		}
+		if i := slices.IndexFunc(old, r.Same); i >= 0 {
 			r.Explore, r.Scenarios = old[i].Explore, old[i].Scenarios
 			if m.again && !r.Noticed() {
 				r.Explore, r.Scenarios = nil, nil
@@ -71,8 +74,7 @@ func (m *asking) ask(ctx context.Context, all []mutant) error {
 	// equivalent mutants are left out
 	for _, class := range []string{"", kept.Hole, kept.ByDesign} {
 		err = errors.Join(err, m.each(all, func(r *kept.Mutant) bool {
-			is, _ := r.Class()
-			return is == class && !r.Explore.Noticed() && r.Scenarios == nil
+			return r.Class == class && !r.Explore.Noticed() && r.Scenarios == nil
 		}, strain))
 	}
 	sample := slices.Clone(all)

@@ -1,7 +1,6 @@
 // Command mutants makes copies of correct locks, each with one mistake, and tests whether verify notices the mistake.
 // It runs explore, which takes seconds and needs no server, and then the scenarios for the mutants that explore missed.
-// With "-of strangers" it tests other broken locks instead: see docs/MUTANTS.md. Each answer is saved immediately, and
-// the next run continues from there.
+// Each answer is saved immediately, and the next run continues from there.
 package main
 
 import (
@@ -11,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +26,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.of, "of", "all", "locks whose mutants are run, separated by commas; all, or strangers")
+	flag.StringVar(&o.of, "of", "all", "locks whose mutants are run, separated by commas; or all")
 	flag.StringVar(&o.stage, "stage", "both",
 		"who is asked: explore, or both: the scenarios about those that explore does not find")
 	flag.DurationVar(&o.limit, "for", 3*time.Hour, "how long; what is not done by then is done by the next run")
@@ -53,16 +51,13 @@ func mutants(ctx context.Context, o options) error {
 	if m.made, err = kept.Now(ctx); err != nil {
 		return err
 	}
-	if o.of == "strangers" {
-		return m.askStrangers(ctx, dir)
-	}
 	all, err := mutantsOfLocks()
 	if err != nil {
 		return err
 	}
 	all = slices.DeleteFunc(all, func(x mutant) bool { return !m.chosen(x.lock) })
 	if len(all) == 0 {
-		return fmt.Errorf("no mutants of %s: there are strangers, all, and those of %s", o.of,
+		return fmt.Errorf("no mutants of %s: there are all, and those of %s", o.of,
 			strings.Join(mutatedLocks(), ", "))
 	}
 	if err := m.open(kept.MutantsFile); err != nil {
@@ -81,31 +76,6 @@ func mutants(ctx context.Context, o options) error {
 // chosen reports whether the user wants the mutants of this lock to be tested.
 func (m *asking) chosen(lock string) bool {
 	return m.of == "all" || slices.Contains(strings.Split(m.of, ","), lock)
-}
-
-func (m *asking) askStrangers(ctx context.Context, dir string) error {
-	var all []mutant
-	for _, s := range kept.Strangers {
-		file := filepath.Join("testdata/strangers", strings.ReplaceAll(s.Name, "-", "_")+".go")
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		all = append(all, mutant{mutation: mutation{file: file}, lock: s.Name, variable: s.Variable,
-			topology: s.Topology, name: s.Name,
-			source: digest(text), texts: map[string][]byte{file: text}})
-	}
-	var err error
-	if m.verify, all, err = buildMutants(ctx, all, dir); err != nil {
-		return err
-	}
-	if err := m.open(kept.StrangersFile); err != nil {
-		return err
-	}
-	m.settle(all, nil)
-	err = m.ask(ctx, all)
-	fmt.Print("\n", kept.StrangerTable(m.known))
-	return err
 }
 
 func digest(texts ...[]byte) string {
