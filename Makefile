@@ -18,7 +18,7 @@ help:
 	@echo 'make test-full  the same with more random cases (with NIGHTLY=true all), and the recipes of CONTRIBUTING.md in a copy of the tree'
 	@echo 'make flakes  make test-strict ten times beside a busy loop on each core: which tests are red now and then? Two hours'
 	@echo 'make lint    staticcheck, and the workflows in .github'
-	@echo 'make perf    what the suite itself costs, and how locks wait for one hot page; ten minutes, calmer with PERF=full'
+	@echo 'make perf    what the suite itself costs; ten minutes, calmer with PERF=full'
 	@echo 'make aa      20 real comparisons of a thing with itself, and planted differences; six minutes'
 	@echo 'make soak    right locks under faults, CPU hogs and pauses for 90 minutes (SOAK=10m SOAK_LOCKS=lease): none may be accused'
 	@echo 'make simulate  judge 50 000 simulated histories of right locks and as many of wrong ones; minutes (SIMULATE=5000 SIMULATE_SEED=1)'
@@ -32,7 +32,7 @@ help:
 	@echo 'make man     manual pages in bin/man; make completions: shell completion in bin/completions; make notices: licences in bin/NOTICES'
 	@echo 'make baselines  write down again what a visit costs without contention (LOCK=lease: with that lock)'
 	@echo 'make compare  measure Redis, databases, etcd and ZooKeeper side by side, and write docs/COMPARE.md; ten minutes'
-	@echo 'make waiting  compare how locks wait for one hot page, and write it into docs/LOCKS.md; ten minutes'
+	@echo 'make waiting  how locks wait for one hot page, 32 and 256 workers: docs/LOCKS.md; four minutes'
 	@echo 'make readme  write the generated parts of the documents again'
 	@echo 'make pictures  take the pictures of the documents from real runs; five minutes, or PICTURES=report'
 	@echo 'make site    the documents as a site, in bin/site: a dead link fails'
@@ -146,11 +146,10 @@ perf:
 	@sh .ci/setup redis
 	@mkdir -p bin
 	@$(GO) test -run '^$$' ./history ./internal/measure ./results/report ./explore ./topologies ./internal/harness ./internal/wire ./internal/witness ./internal/cli >/dev/null
-	@short=-short times=1x turns=16x; [ $(PERF) != full ] || { short= times=3x turns=40x; }; \
+	@times=1x turns=16x; [ $(PERF) != full ] || { times=3x turns=40x; }; \
 	 { $(GO) test -p 1 -run '^$$' -bench 'Record|Observe' -benchmem ./history ./internal/measure && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Report' -benchtime 1x ./results/report && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Explore' -benchtime 1x ./explore && \
-	   $(GO) run ./tools/waiting $$short && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Wire(Command|Pipelined|Steady)' -benchtime 5x ./internal/wire && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Witness' -benchtime 1x ./internal/witness && \
 	   $(GO) test -p 1 -run '^$$' -bench 'WatchAlone' -benchtime 3x ./internal/cli && \
@@ -212,11 +211,13 @@ baselines:
 	@sh .ci/setup redis
 	$(GO) run ./tools/baselines $(LOCK)
 
-# How locks wait for one hot page: what docs/LOCKS.md shows. The machine should have nothing else to do for ten minutes.
-waiting:
+# How locks wait for one hot page: docs/LOCKS.md. The machine should have nothing else to do.
+WAITING = lease,spin,redisson,fair,redsync,redislock,rueidislock,handoff,handoff-cohort
+
+waiting: build
 	@sh .ci/setup redis
-	$(GO) run ./tools/waiting -keep
-	@$(MAKE) readme
+	@for n in 32 256; do \
+		bin/bench --topology single --lock $(WAITING) --pages 1 --workers $$n --hold 1ms --patience 1m --warmup 1s || exit 1; done
 
 man: build
 	@mkdir -p bin/man

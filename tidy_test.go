@@ -93,10 +93,10 @@ var mayImport = map[string][]string{
 	"internal/testbed": {"topologies"},
 	"cmd/*":            {"internal/cli"},
 
-	"tools/kept": {"topologies", "locks", "locks/known", "results", "internal/human"},
+	"tools/kept": {"locks/known"},
 	"tools/*": {"history", "certify", "model", "topologies", "locks", "locks/catalogue", "locks/known", "checker",
-		"explore", "workload", "scenarios", "results", "results/compare",
-		"internal/browser", "internal/human", "internal/crew", "internal/harness", "internal/cli", "tools/kept"},
+		"explore", "workload", "scenarios", "results",
+		"internal/browser", "internal/human", "internal/harness", "internal/cli", "tools/kept"},
 
 	"examples/pageviews": {"locks", "locks/catalogue", "internal/cli"},
 

@@ -1,5 +1,5 @@
-# Reads the output of go test -bench and writes a table of what was asked: what does the suite itself cost, and how do
-# locks wait? Fails if a benchmark failed or is missing.
+# Reads the output of go test -bench and writes a table of what was asked: what does the suite itself cost? Fails if a
+# benchmark failed or is missing.
 
 /^FAIL|^--- FAIL|^panic:/ { failed = 1 }
 /^Benchmark/ { sub(/-[0-9]+$/, "", $1); at = index($1, "/"); name = at ? substr($1, 1, at - 1) : $1; part = at ? substr($1, at + 1) : "" }
@@ -7,7 +7,6 @@
 /^BenchmarkUp/ { ups[++up] = part }
 /^BenchmarkDashboard/ { watched[++watch] = part }
 /^BenchmarkOverhead/ { crowds[++crowd] = part }
-/^BenchmarkWaiting\// { crowded[++wait] = part }
 /^BenchmarkVerify/ { kepts[++kept] = part }
 /^BenchmarkExplore/ { explored[++explore] = part }
 /^BenchmarkScenarios/ { strains[++strain] = part }
@@ -74,22 +73,7 @@ END {
 		row("all scenarios of lease, " label, sprintf("%.1f s", value["BenchmarkScenarios", s, "ns/op"] / 1e9),
 			sprintf("%d runs, %.1f s of CPU with the servers", value["BenchmarkScenarios", s, "runs"], value["BenchmarkScenarios", s, "cpu-s"]))
 	}
-	if (wait) printf "\n%-54s %9s %7s %14s %6s %9s %9s  %s\n", "waiting for one page", "visits/s", "apart", "random waiter", "Jain", "starving", "commands", "woken by"
-	for (i = 1; i <= wait; i++) waiting(crowded[i])
-	if (failed || !record || !up || !crowd || !kept || !watch || !explore || !strain || !wait || !flight) { print "\nperf: a benchmark failed"; exit 1 }
+	if (failed || !record || !up || !crowd || !kept || !watch || !explore || !strain || !flight) { print "\nperf: a benchmark failed"; exit 1 }
 }
 
 function row(what, number, note) { printf "%-44s %8s  %s\n", what, number, note }
-
-function of(w, unit) { return value["BenchmarkWaiting", w, unit] }
-
-function waiting(w,    name, woken, i, by) {
-	name = w
-	sub(/^workers=/, "", name); sub(/:hold=/, " workers, hold ", name); sub(/:processes=/, ", processes ", name); sub(/\//, ": ", name)
-	split("at-once poll signal lease-end", by, " ")
-	for (i = 1; i <= 4; i++)
-		if (of(w, "%-" by[i]) >= 0.5) woken = woken sprintf("%s%s %.0f %%", woken ? ", " : "", by[i], of(w, "%-" by[i]))
-	printf "%-54s %9.0f %7s %14s %6.2f %9.1f %9.1f  %s\n", name, of(w, "visits/s"), sprintf("%.0f %%", of(w, "%-spread")),
-		of(w, "random-p99-ns") ? sprintf("p99 %s%.2f s", of(w, "at-least") ? ">" : "", of(w, "random-p99-ns") / 1e9) : "-", of(w, "jain"), of(w, "starving"),
-		of(w, "commands/visit"), woken (of(w, "errors") ? "; " of(w, "errors") " ERRORS" : "")
-}

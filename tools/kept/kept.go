@@ -112,15 +112,10 @@ func WriteParts(file string, parts map[string]string) error {
 
 // Tables returns the generated parts of documents: file -> name of the part -> text.
 func Tables() (map[string]map[string]string, error) {
-	w, errWaiting := ReadWaiting()
-	mutants, errMutants := ReadLines[Mutant](MutantsFile)
-	if err := errors.Join(errWaiting, errMutants); err != nil {
-		return nil, err
-	}
+	mutants, err := ReadLines[Mutant](MutantsFile)
 	return map[string]map[string]string{
 		"docs/MUTANTS.md": {"score": Score(mutants), "survivors": survivors(mutants)},
-		"docs/LOCKS.md":   {"waiting": w.table()},
-	}, nil
+	}, err
 }
 
 // ReadLines reads a file of JSON lines; a missing file is empty.

@@ -42,14 +42,6 @@ func TestALineSaysWhenAndOfWhat(t *testing.T) {
 	}
 }
 
-func TestALockThatIsNewIsShownAsNotMeasured(t *testing.T) {
-	table := new(Waiting).table()
-	i := strings.Index(table, "`lease`")
-	if row, _, _ := strings.Cut(table[max(i, 0):], "\n"); i < 0 || !strings.Contains(row, "not measured yet") {
-		t.Errorf("got %q", row)
-	}
-}
-
 // TestPutChangesTheNamedParts: other parts stay as they are.
 func TestPutChangesTheNamedParts(t *testing.T) {
 	const old = "a\n<!-- generated: one -->\nold\n<!-- end -->\nb\n<!-- generated: two -->\nstays\n<!-- end -->\n"
