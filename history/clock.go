@@ -51,6 +51,15 @@ func (c *Clock) Stamp() time.Duration {
 	return c.ordered(int64(c.Now()))
 }
 
+// Next is a stamp right after the last one, for an event that came together with another. It does not read the
+// machine's clock.
+func (c *Clock) Next() time.Duration {
+	if c.order == nil {
+		return c.Now()
+	}
+	return time.Duration(c.order.Add(1))
+}
+
 func (c *Clock) ordered(now int64) time.Duration {
 	for {
 		last := c.order.Load()

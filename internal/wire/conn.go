@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,8 +33,11 @@ type conn struct {
 	number   int64
 	name     string // name of the client, as in Request.Client
 	expected expectation
+	ahead    []pending // commands that are not forwarded yet
 
 	// used by replies
+	due     []pending // commands without a reply, the oldest first; the first ones are unused
+	first   int       // index in due of the oldest command
 	session session
 	began   time.Duration // time at which the first bytes of the current reply were forwarded; 0 = not yet
 	lost    bool          // a fault keeps replies from the client
@@ -41,11 +45,11 @@ type conn struct {
 	gone   atomic.Bool // the client has closed its side
 	plain  atomic.Bool // bytes are forwarded without being parsed
 	ending atomic.Bool // parsing ends after some command in flight
+	// size of the commands without a reply in bytes, including queued commands of a transaction
+	size atomic.Int64
 
-	mu     sync.Mutex // guards server, and the fields below
-	flight []pending  // commands without a reply, the oldest first; the first ones may be unused
-	first  int        // index in flight of the oldest command
-	size   int        // their size in bytes, including queued commands of a transaction
+	mu     sync.Mutex // guards server, and the field below
+	flight []pending  // commands that are later than those in due
 }
 
 // Ways to end a connection: immediately, or after all written bytes have arrived.
@@ -94,6 +98,7 @@ func (c *conn) serve() {
 	sides.Go(c.replies)
 	sides.Wait()
 	c.end(gently)
+	c.depart()
 	c.forgo(true)
 	c.proxy.run.Sink.Event(Event{Kind: Closed, Server: c.proxy.server, At: c.proxy.run.Clock.Stamp(), Conn: c.id})
 }
@@ -110,8 +115,8 @@ func (c *conn) unseen(why string) error {
 // forgo stops waiting for replies. The argument lost is passed on as Request.Lost.
 func (c *conn) forgo(lost bool) {
 	c.mu.Lock()
-	list := append(c.session.queue, c.flight[c.first:]...)
-	c.session.queue, c.flight, c.first = nil, nil, 0
+	list := slices.Concat(c.session.queue, c.due[c.first:], c.flight)
+	c.session.queue, c.due, c.first, c.flight = nil, nil, 0, nil
 	c.mu.Unlock()
 	for _, e := range list {
 		if e.request != nil {
@@ -123,6 +128,7 @@ func (c *conn) forgo(lost bool) {
 // requests forwards the client's commands until the connection ends.
 func (c *conn) requests() {
 	f, p := newFlow(c.client, c.server), &command{}
+	f.before = c.depart
 	var err error
 	for err == nil {
 		err = c.request(f, p)
@@ -164,6 +170,7 @@ func (c *conn) request(f *flow, p *command) error {
 // stop ends the parsing of requests. Replies to earlier requests are still read.
 func (c *conn) stop(why string) error {
 	c.push(pending{role: opaque, text: why})
+	c.depart()
 	c.ending.Store(true)
 	return errUnparsed
 }
@@ -177,7 +184,7 @@ func (c *conn) requested(f *flow, p *command) error {
 	c.number++
 	c.name = cmp.Or(clientName(p.args), c.name)
 	r := &Request{Server: c.proxy.server, Conn: c.id, Number: c.number, Client: c.name, DB: c.expected.db,
-		Args: p.args, Call: c.proxy.run.Clock.Stamp()}
+		Args: p.args, Call: f.stamp(c.proxy.run.Clock)}
 	e.request = r
 	if c.expected.apply(e); !c.expected.multi && e.role == ordinary && !f.torn && c.proxy.breaks != nil {
 		if do := c.proxy.breaks(r); do != nil {
@@ -187,6 +194,7 @@ func (c *conn) requested(f *flow, p *command) error {
 	c.proxy.run.Sink.Sent(r)
 	switch full := c.push(e); {
 	case e.role == opaque:
+		c.depart()
 		c.ending.Store(true)
 		return errUnparsed
 	case e.role == subscribes && c.expected.multi:
@@ -201,52 +209,57 @@ func (c *conn) requested(f *flow, p *command) error {
 
 // push adds a command that is about to be forwarded. It returns whether too many commands are in flight.
 func (c *conn) push(e pending) (full bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.size += sizeOf(e.request)
-	if c.first > chunkSize && c.first > len(c.flight)/2 {
-		c.flight, c.first = append(c.flight[:0], c.flight[c.first:]...), 0
+	c.ahead = append(c.ahead, e)
+	return c.size.Add(sizeOf(e.request)) > maxFlightSize
+}
+
+// depart puts the commands into the flight that are forwarded now.
+func (c *conn) depart() {
+	if len(c.ahead) > 0 {
+		c.mu.Lock()
+		c.flight = append(c.flight, c.ahead...)
+		c.mu.Unlock()
+		clear(c.ahead)
+		c.ahead = c.ahead[:0]
 	}
-	c.flight = append(c.flight, e)
-	return c.size > maxFlightSize
 }
 
 // sizeOf returns the rough memory of a request in bytes.
-func sizeOf(r *Request) (n int) {
+func sizeOf(r *Request) (n int64) {
 	if r == nil {
 		return 0
 	}
 	for _, a := range r.Args {
-		n += len(a) + 16
+		n += int64(len(a)) + 16
 	}
 	return n + requestSize
 }
 
 // head returns the oldest command in flight; false if there is none.
 func (c *conn) head() (e pending, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.first == len(c.flight) {
+	if c.first == len(c.due) {
+		if cap(c.due) > chunkSize {
+			c.due = nil
+		}
+		c.mu.Lock()
+		c.due, c.first, c.flight = c.flight, 0, c.due[:0]
+		c.mu.Unlock()
+	}
+	if len(c.due) == 0 {
 		return pending{}, false
 	}
-	return c.flight[c.first], true
+	return c.due[c.first], true
 }
 
 // pop removes the oldest command in flight. A subscription waits for several confirmations: unless all is true, pop
 // only counts one, and returns false if more must come.
 func (c *conn) pop(all bool) (e pending, last bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p := &c.flight[c.first]
+	p := &c.due[c.first]
 	p.count--
 	if e = *p; p.count > 0 && !all {
 		return e, false
 	}
 	*p = pending{}
-	if c.first++; c.first == len(c.flight) {
-		if c.flight, c.first = c.flight[:0], 0; cap(c.flight) > chunkSize {
-			c.flight = nil
-		}
-	}
+	c.first++
 	return e, true
 }

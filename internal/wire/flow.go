@@ -8,6 +8,9 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"time"
+
+	"hammerlock/history"
 )
 
 // Limits. Data beyond maxKept, maxArgs, maxValues or maxQueued is not kept. Data beyond any other limit is an error.
@@ -40,6 +43,7 @@ type flow struct {
 	to      io.Writer
 	muted   bool   // nothing more is forwarded
 	refused bool   // a write to the other side failed
+	before  func() // called before bytes are forwarded; may be nil
 	long    func() // called when a part of an incomplete value is about to be forwarded; may be nil
 
 	buf             []byte
@@ -48,6 +52,7 @@ type flow struct {
 	torn            bool   // a part of the current value was already forwarded
 	dropped         int64  // number of bytes that were removed from buf so far
 	part            []byte // unfinished line
+	read            bool   // bytes came since the last stamp
 }
 
 func newFlow(from io.Reader, to io.Writer) *flow {
@@ -77,9 +82,18 @@ func (f *flow) more() error {
 	}
 	n, err := f.from.Read(f.buf[f.end:])
 	if f.end += n; n > 0 {
-		err = nil // the next Read returns the error again
+		f.read, err = true, nil // the next Read returns the error again
 	}
 	return err
+}
+
+// stamp returns the time of a value. All values of a read have come together, so only the first asks for the time.
+func (f *flow) stamp(c *history.Clock) time.Duration {
+	if f.read {
+		f.read = false
+		return c.Stamp()
+	}
+	return c.Next()
 }
 
 // shift removes the bytes that were both parsed and forwarded.
@@ -130,6 +144,10 @@ func (f *flow) line(most int) (line []byte, err error) {
 
 // size reads a line that announces a size, such as "$5".
 func (f *flow) size(sign byte) (int64, error) {
+	if n, after := announced(f.buf[f.seen:f.end], sign); after > 0 {
+		f.seen += after
+		return n, nil
+	}
 	line, err := f.line(maxHeader)
 	if err != nil {
 		return 0, err
@@ -138,6 +156,25 @@ func (f *flow) size(sign byte) (int64, error) {
 		return 0, errProtocol
 	}
 	return number(line[1 : len(line)-1])
+}
+
+// announced parses a size of a few digits, as nearly all are, at the beginning of b. The size ends at the index after;
+// 0 = its line is longer, or incomplete.
+func announced(b []byte, sign byte) (n int64, after int) {
+	if len(b) == 0 || b[0] != sign {
+		return 0, 0
+	}
+	for i, c := range b[1:min(len(b), 8)] {
+		switch {
+		case '0' <= c && c <= '9':
+			n = 10*n + int64(c-'0')
+		case c == '\r' && i > 0 && i+2 < len(b) && b[i+2] == '\n':
+			return n, i + 3
+		default:
+			return 0, 0
+		}
+	}
+	return 0, 0
 }
 
 func number(b []byte) (int64, error) {
@@ -207,6 +244,9 @@ func (f *flow) pass(upTo int) error {
 }
 
 func (f *flow) Write(b []byte) (int, error) {
+	if f.before != nil {
+		f.before()
+	}
 	if f.muted {
 		return len(b), nil
 	}

@@ -116,14 +116,14 @@ func (c *conn) settle(f *flow, list []answered) (err error) {
 			r.Reply.Text, r.Reply.Items = "", nil
 		}
 		if c.proxy.breaks != nil && !lost && !f.torn && a.refused == "" {
-			r.Return = c.proxy.run.Clock.Stamp()
+			r.Return = f.stamp(c.proxy.run.Clock)
 			err = c.act(f, c.proxy.breaks(r))
 			lost = err != nil || c.lost
 		}
 	}
 	at := c.began
 	if at == 0 {
-		at = c.proxy.run.Clock.Stamp()
+		at = f.stamp(c.proxy.run.Clock)
 	}
 	if lost {
 		at = history.Forever
@@ -145,6 +145,7 @@ func (c *conn) act(f *flow, do *Action) error {
 	if do == nil {
 		return nil
 	}
+	f.read = true // it may take time
 	if err := f.pass(f.start); err != nil {
 		return err
 	}
@@ -167,9 +168,7 @@ func (c *conn) act(f *flow, do *Action) error {
 // answer sets the return time of a request and passes it to the sink. The argument lost means that the client gets no
 // reply.
 func (c *conn) answer(r *Request, at time.Duration, lost bool) {
-	c.mu.Lock()
-	c.size -= sizeOf(r)
-	c.mu.Unlock()
+	c.size.Add(-sizeOf(r))
 	r.Return, r.Lost = at, lost
 	c.proxy.run.Sink.Request(r)
 }

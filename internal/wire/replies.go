@@ -2,7 +2,7 @@ package wire
 
 import "strconv"
 
-var kinds = map[byte]Kind{'+': Simple, '-': Error, ':': Integer, '(': BigNumber, ',': Double, '#': Bool, '_': Nil,
+var kinds = [256]Kind{'+': Simple, '-': Error, ':': Integer, '(': BigNumber, ',': Double, '#': Bool, '_': Nil,
 	'$': Bulk, '=': Verbatim, '!': Error, '*': Array, '~': Set, '>': Push, '%': Map}
 
 // reply reads one reply of a server. It keeps only the first *left values, and parses the others without keeping them.

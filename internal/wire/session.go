@@ -20,11 +20,26 @@ const (
 	opaque          // bytes after it are not parsed
 )
 
-var roles = map[string]role{
-	"MULTI": begins, "EXEC": executes, "DISCARD": discards, "SELECT": selects, "RESET": resets,
-	"HELLO": greets, "MONITOR": opaque, "SYNC": opaque, "PSYNC": opaque,
-	"SUBSCRIBE": subscribes, "PSUBSCRIBE": subscribes, "SSUBSCRIBE": subscribes,
-	"UNSUBSCRIBE": subscribes, "PUNSUBSCRIBE": subscribes, "SUNSUBSCRIBE": subscribes,
+func roleOf(name string) role {
+	switch name {
+	case "MULTI":
+		return begins
+	case "EXEC":
+		return executes
+	case "DISCARD":
+		return discards
+	case "SELECT":
+		return selects
+	case "RESET":
+		return resets
+	case "HELLO":
+		return greets
+	case "MONITOR", "SYNC", "PSYNC":
+		return opaque
+	case "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE":
+		return subscribes
+	}
+	return ordinary
 }
 
 // pending is a command that still lacks its reply.
@@ -41,7 +56,7 @@ type pending struct {
 // expect returns the entry for a command, with the kind of reply that it will get.
 func expect(p *command) pending {
 	name := p.args[0]
-	e := pending{role: roles[name], count: 1}
+	e := pending{role: roleOf(name), count: 1}
 	switch e.role {
 	case subscribes:
 		e.text, e.count = strings.ToLower(name), max(int64(len(p.args))-1+p.cut, 1)

@@ -312,7 +312,7 @@ func (t *Tap) effect(args []string) {
 	if args == nil {
 		return
 	}
-	e := &Effect{Server: t.source.Server, At: t.run.Clock.Stamp(), Offset: t.offset, DB: t.db, Args: args}
+	e := &Effect{Server: t.source.Server, At: t.in.stamp(t.run.Clock), Offset: t.offset, DB: t.db, Args: args}
 	switch args[0] {
 	case "PING", "REPLCONF":
 		return
