@@ -21,7 +21,7 @@ func (r *Reader) database(e *wire.Effect) int {
 // late.
 func (r *Reader) overheard(l *ledger, c *change, d *diff) {
 	b := l.book
-	op := history.Op{Key: r.page(l.subject), Call: c.at, Return: c.at, Outcome: history.OK}
+	op := history.Op{Key: r.page(l.book), Call: c.at, Return: c.at, Outcome: history.OK}
 	op.TTL = r.lease(l, c, d.after.until, nil)
 	var overwritten []*hold
 	for _, token := range d.ended {
@@ -41,7 +41,7 @@ func (r *Reader) overheard(l *ledger, c *change, d *diff) {
 	}
 	for _, token := range d.granted {
 		if d.after.counts {
-			op.Value = d.after.owners[token]
+			op.Value, _ = d.after.owners.of(token)
 		}
 		if d.after.scored || len(d.after.owners) > 1 {
 			op.Permits = 1
@@ -55,8 +55,8 @@ func (r *Reader) overheard(l *ledger, c *change, d *diff) {
 	}
 	r.Permits = max(r.Permits, len(d.after.owners))
 	if d.moved || len(d.deeper)+len(d.shallower) > 0 {
-		for token := range d.after.owners {
-			if h := b.owner(token); h != nil {
+		for _, o := range d.after.owners {
+			if h := b.owner(o.token); h != nil {
 				r.extend(nil, h, before(op, h.end), false)
 			}
 		}

@@ -11,6 +11,8 @@ import (
 // book has the holds of one lock, on all servers that store its key.
 type book struct {
 	subject
+	page    int32 // its number in Reader.pages, if the editions agree
+	edition int
 	holds   []*hold            // holds that were not released
 	orphans []*orphan          // holds that a client released which held nothing
 	acts    []act              // for a lock on several sites: recent commands to these sites
@@ -51,12 +53,6 @@ type hold struct {
 	// client has another connection.
 	alone time.Duration
 	vain  bool // a try that was refused long after that was counted
-}
-
-func (r *Reader) book(s subject) *book {
-	b := made(r.books, s, book{subject: s})
-	b.used = r.now
-	return b
 }
 
 // of returns the only hold with a token; nil if there is none, or more than one.
@@ -165,11 +161,12 @@ func (h *hold) lasts(op *history.Op) {
 func (r *Reader) grant(b *book, a act) {
 	q, op, token := a.q, a.op, a.token
 	b.seen = true
-	r.grants[token]++
+	n := r.grants[token].times + 1
+	r.grants[token] = tokens{n, r.dropped + len(r.ops)}
 	r.Grants++
 	h := &hold{token: token, mark: history.Hash(token), key: op.Key, from: op.Call, call: op.Call, end: history.Forever,
 		others: q == nil}
-	if n := r.grants[token]; n > 1 {
+	if n > 1 {
 		h.mark = history.Hash(token + "#" + strconv.Itoa(n))
 	}
 	op.Kind, op.Token = history.Acquire, h.mark

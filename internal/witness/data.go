@@ -48,7 +48,7 @@ type span struct {
 
 // use adds a command on a data key to the sheet of that key.
 func (r *Reader) use(q *wire.Request) {
-	if len(q.Args) < 2 || !matches(r.o.Data, q.Args[1]) || q.Return == history.Forever || q.Reply.Kind == wire.Error ||
+	if len(q.Args) < 2 || !matches(r.data, q.Args[1]) || q.Return == history.Forever || q.Reply.Kind == wire.Error ||
 		len(r.ops) >= r.o.Most {
 		return
 	}

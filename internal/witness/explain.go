@@ -25,9 +25,9 @@ type act struct {
 
 // base returns the operation for a request. Without a request, it estimates the time from the change.
 func (r *Reader) base(l *ledger, c *change, q *sighting) history.Op {
-	op := history.Op{Key: r.page(l.subject), Outcome: history.OK}
+	op := history.Op{Key: r.page(l.book), Outcome: history.OK}
 	if q == nil {
-		op.Call, op.Return = min(max(l.least, r.server(l.server).since(c.at)), c.at), c.at
+		op.Call, op.Return = min(max(l.least, l.home.since(c.at)), c.at), c.at
 		return op
 	}
 	op.Call, op.Return = q.Call, q.Return
@@ -57,8 +57,8 @@ func (r *Reader) tell(l *ledger, c *change, d *diff, q *sighting) {
 	case d.moved && q != nil:
 		r.tellMove(l, c, d, q, op)
 	case d.moved && d.after.until > 0 && (d.before.until == 0 || d.after.until < d.before.until):
-		for token := range d.after.owners {
-			r.taken(l, token, op, "was given an earlier end")
+		for _, o := range d.after.owners {
+			r.taken(l, o.token, op, "was given an earlier end")
 		}
 	}
 }
@@ -83,9 +83,9 @@ func (r *Reader) tellGrant(l *ledger, c *change, d *diff, q *sighting, op histor
 	for _, token := range d.granted {
 		op.TTL = r.lease(l, c, d.after.until, q)
 		if d.after.counts {
-			op.Value = d.after.owners[token]
+			op.Value, _ = d.after.owners.of(token)
 		}
-		if h := b.of(token); h != nil && q != nil && h.ended && r.recreates(q) && r.grants[token] == 1 {
+		if h := b.of(token); h != nil && q != nil && h.ended && r.recreates(q) && r.grants[token].times == 1 {
 			h.ended = false
 			r.do(b, act{kind: history.Extend, server: l.server, q: q, token: token, hold: h, says: did, op: op})
 			continue
@@ -117,7 +117,7 @@ func (r *Reader) expired(l *ledger, c *change, d *diff) bool {
 	if d.before.until == 0 {
 		return false
 	}
-	from, _ := r.ours(l.server, d.before.until)
+	from, _ := r.ours(l.home, d.before.until)
 	return c.at >= from
 }
 
@@ -184,7 +184,7 @@ func (r *Reader) taken(l *ledger, token string, op history.Op, what string) {
 // touched records that an unseen command changed a lock while some connection to its server was not parsed. From then
 // on, the actions of that connection are unknown.
 func (r *Reader) touched(l *ledger, key int32) {
-	if v := r.server(l.server); v.unseen > 0 && !l.touched {
+	if v := l.home; v.unseen > 0 && !l.touched {
 		l.touched = true
 		r.blind = append(r.blind, history.Op{Key: key, Value: int64(l.server), Call: v.unseen})
 	}
@@ -199,7 +199,8 @@ func (r *Reader) tellCount(l *ledger, c *change, d *diff, q *sighting, op histor
 		if h == nil || q == nil || h.id == 0 {
 			continue
 		}
-		op.Kind, op.Hold, op.Worker, op.Token, op.Value = history.Acquire, h.id, h.worker, h.mark, d.after.owners[token]
+		op.Kind, op.Hold, op.Worker, op.Token = history.Acquire, h.id, h.worker, h.mark
+		op.Value, _ = d.after.owners.of(token)
 		if op.TTL = r.lease(l, c, d.after.until, q); op.TTL > 0 {
 			h.lasts(&op)
 		}
@@ -207,7 +208,8 @@ func (r *Reader) tellCount(l *ledger, c *change, d *diff, q *sighting, op histor
 	}
 	for _, token := range d.shallower {
 		if h := b.of(token); h != nil && q != nil {
-			op.Value, op.TTL, op.Until = d.after.owners[token], 0, 0
+			op.TTL, op.Until = 0, 0
+			op.Value, _ = d.after.owners.of(token)
 			r.free(b, q, h, op, false)
 		}
 	}
@@ -217,18 +219,18 @@ func (r *Reader) tellCount(l *ledger, c *change, d *diff, q *sighting, op histor
 func (r *Reader) tellMove(l *ledger, c *change, d *diff, q *sighting, op history.Op) {
 	b := l.book
 	var owner *hold
-	for token := range d.after.owners {
-		owner = b.owner(token)
+	for _, o := range d.after.owners {
+		owner = b.owner(o.token)
 	}
 	op.TTL = r.lease(l, c, d.after.until, q)
 	if r.o.Sites > 1 {
-		for token := range d.after.owners {
-			r.do(b, act{kind: history.Extend, server: l.server, q: q, token: token, says: did, op: op})
+		for _, o := range d.after.owners {
+			r.do(b, act{kind: history.Extend, server: l.server, q: q, token: o.token, says: did, op: op})
 		}
 		return
 	}
 	// here all clients use the same token
-	if q.intent == sets && owner != nil && owner.who != r.who(q) && r.grants[owner.token] > 1 {
+	if q.intent == sets && owner != nil && owner.who != r.who(q) && r.grants[owner.token].times > 1 {
 		owner.stop(q.Call)
 		r.do(b, act{kind: history.Acquire, server: l.server, q: q, token: owner.token, says: did, op: op})
 		return
@@ -261,8 +263,8 @@ func (r *Reader) learn(q *sighting, d *diff) {
 		}
 	}
 	if d.moved && s.token < 0 {
-		for token := range d.after.owners {
-			s.token = slices.Index(q.args, token)
+		for _, o := range d.after.owners {
+			s.token = slices.Index(q.args, o.token)
 		}
 	}
 }
@@ -296,7 +298,7 @@ func (r *Reader) effectless(l *ledger, s *sighting) {
 	if k := s.Reply.Kind; s.says == didNot && (k == wire.Error || k == wire.NotExecuted) {
 		return
 	}
-	op := history.Op{Key: r.page(l.subject), Call: s.Call, Return: s.Return, Outcome: history.Failed,
+	op := history.Op{Key: r.page(l.book), Call: s.Call, Return: s.Return, Outcome: history.Failed,
 		Reason: history.Lost, TTL: s.ttl}
 	switch s.intent {
 	case tries:

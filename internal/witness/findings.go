@@ -26,7 +26,7 @@ func (r *Reader) watch(l *ledger, c *change, d *diff, q *sighting) {
 	case len(d.granted) > 0 && len(d.ended) > 0 && !r.expired(l, c, d) && !d.after.scored:
 		left := "without an end"
 		if d.before.until > 0 {
-			from, _ := r.ours(l.server, d.before.until)
+			from, _ := r.ours(l.home, d.before.until)
 			left = human.Duration(from-c.at) + " before the end of its lease"
 		}
 		n := Notice{Kind: Violation, Key: l.key, At: c.at, Cause: Overwritten}

@@ -21,7 +21,7 @@ func (r *Reader) flushed(e *wire.Effect) {
 	for at, l := range r.ledgers {
 		if at.server == e.Server && (at.db == r.database(e) || e.Args[0] == "FLUSHALL") {
 			l.changes = append(l.changes, &change{at: e.At, closed: true, commands: [][]string{{"DEL", at.key}}})
-			r.active[l] = true
+			r.wait(l, true)
 		}
 	}
 }

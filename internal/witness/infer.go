@@ -23,7 +23,7 @@ func (r *Reader) infer(l *ledger, s *sighting) {
 		}
 		return
 	}
-	op := history.Op{Key: r.page(l.subject), Call: s.Call, Return: s.Return, Outcome: history.OK, TTL: s.ttl}
+	op := history.Op{Key: r.page(l.book), Call: s.Call, Return: s.Return, Outcome: history.OK, TTL: s.ttl}
 	if s.Lost || s.Return == history.Forever {
 		op.Return, op.Outcome = history.Forever, history.Unknown
 	} else if s.says == didNot {

@@ -1,7 +1,6 @@
 package witness
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -13,9 +12,11 @@ import (
 // that were not explained yet.
 type ledger struct {
 	place
+	home    *server
 	book    *book
 	state   state
 	known   bool            // an effect was seen, so the state is known
+	waits   bool            // it has requests or changes that wait
 	asked   bool            // this server received a request for the key
 	since   time.Duration   // time of the last grant
 	told    bool            // its missing expiry was reported
@@ -34,22 +35,24 @@ type change struct {
 	tx       int64
 	closed   bool // no more effects will join it
 	commands [][]string
+	first    [1][]string // memory for commands
 }
 
 func (r *Reader) ledger(at place) *ledger {
-	b := r.book(at.subject)
-	if l := r.ledgers[at]; l != nil {
-		return l
+	l := r.ledgers[at]
+	if l == nil {
+		l = &ledger{place: at, home: r.server(at.server), book: made(r.books, at.subject, book{subject: at.subject}),
+			requests: requests{causes: map[clue]*queue{}}}
+		r.ledgers[at] = l
 	}
-	l := &ledger{place: at, book: b, requests: requests{causes: map[clue]*queue{}}}
-	r.ledgers[at] = l
+	l.book.used = r.now
 	return l
 }
 
 // answer adds the reply to a request. While effects cannot be seen, it immediately infers the outcome from the reply.
 func (r *Reader) answer(e *entry) {
 	l, s := e.ledger, e.sighting
-	switch v := r.server(l.server); {
+	switch v := l.home; {
 	case e.over: // the request already explains an earlier effect
 	case !v.tapped || s.Call < v.from || v.from > 0 && !l.known: // the content of the key is not known yet
 		l.drop(e)
@@ -57,7 +60,6 @@ func (r *Reader) answer(e *entry) {
 	default:
 		l.answered(e, s.says == didNot && s.intent != runs)
 	}
-	r.active[l] = true
 	r.settle(l, r.now)
 }
 
@@ -67,8 +69,9 @@ func (r *Reader) answer(e *entry) {
 func (r *Reader) settle(l *ledger, now time.Duration) {
 	for len(l.changes) > 0 {
 		c := l.changes[0]
-		if !c.closed && now-c.at <= groupBound || now-c.at <= answerBound && l.waits(c) || now-c.at <= effectBound &&
+		if !c.closed && now-c.at <= groupBound || now-c.at <= answerBound && l.unanswered(c) || now-c.at <= effectBound &&
 			len(c.commands) == 1 && r.mayLapse(l, c) {
+			r.wait(l, true)
 			return
 		}
 		r.retire(l, c.at-effectBound)
@@ -78,13 +81,22 @@ func (r *Reader) settle(l *ledger, now time.Duration) {
 		r.apply(l, c)
 	}
 	r.retire(l, now-effectBound)
-	if l.none() && len(l.changes) == 0 {
-		delete(r.active, l)
-	}
+	r.wait(l, !l.none() || len(l.changes) > 0)
 }
 
-// waits tells whether a request that was called before an effect still lacks its reply.
-func (l *ledger) waits(c *change) bool {
+func (r *Reader) wait(l *ledger, waits bool) {
+	switch {
+	case l.waits == waits:
+	case waits:
+		r.active[l] = true
+	default:
+		delete(r.active, l)
+	}
+	l.waits = waits
+}
+
+// unanswered tells whether a request that was called before an effect still lacks its reply.
+func (l *ledger) unanswered(c *change) bool {
 	e := l.waiting.at(0)
 	return e != nil && e.Call < c.at
 }
@@ -116,36 +128,40 @@ type diff struct {
 func (d *diff) names() []string {
 	all := slices.Concat(d.granted, d.written, d.ended, d.shallower)
 	if d.moved {
-		all = append(all, slices.Collect(maps.Keys(d.after.owners))...)
+		for _, o := range d.after.owners {
+			all = append(all, o.token)
+		}
 	}
 	return all
 }
 
-func (l *ledger) execute(c *change) (d diff) {
-	d.before = l.state
-	if slices.ContainsFunc(c.commands, func(args []string) bool { return partial[args[0]] }) {
+// execute returns how a change changes the state of a key. The result is valid until the next change of any key.
+func (r *Reader) execute(l *ledger, c *change) *diff {
+	d := &r.diff
+	*d = diff{granted: d.granted[:0], ended: d.ended[:0], deeper: d.deeper[:0], shallower: d.shallower[:0],
+		before: l.state}
+	if slices.ContainsFunc(c.commands, func(args []string) bool { return partial(args[0]) }) {
 		d.before = l.state.clone()
 	}
-	l.state.wrote = nil
+	l.state.wrote = l.state.wrote[:0]
 	for _, args := range c.commands {
 		l.state.execute(args)
 	}
 	d.after, d.written = l.state, l.state.wrote
-	for _, token := range d.after.tokens() {
-		n := d.after.owners[token]
-		switch before, had := d.before.owners[token]; {
+	for _, o := range d.after.owners {
+		switch before, had := d.before.owners.of(o.token); {
 		case !had:
-			d.granted = append(d.granted, token)
+			d.granted = append(d.granted, o.token)
 		case d.after.scored:
-		case n > before:
-			d.deeper = append(d.deeper, token)
-		case n < before:
-			d.shallower = append(d.shallower, token)
+		case o.count > before:
+			d.deeper = append(d.deeper, o.token)
+		case o.count < before:
+			d.shallower = append(d.shallower, o.token)
 		}
 	}
-	for _, token := range d.before.tokens() {
-		if _, has := d.after.owners[token]; !has {
-			d.ended = append(d.ended, token)
+	for _, o := range d.before.owners {
+		if _, has := d.after.owners.of(o.token); !has {
+			d.ended = append(d.ended, o.token)
 		}
 	}
 	// an expiry may be set within the same millisecond again
@@ -158,21 +174,21 @@ func (l *ledger) execute(c *change) (d diff) {
 // apply finds the request that caused a change, if any, and adds the change to the book.
 func (r *Reader) apply(l *ledger, c *change) {
 	// No request names the key: either no requests are read, or a script computes the key's name.
-	alone := r.o.Alone || !l.asked && r.o.Sites == 1 && !r.server(l.server).replica
+	alone := r.o.Alone || !l.asked && r.o.Sites == 1 && !l.home.replica
 	// the script first found that the lease had ended
 	if len(c.commands) > 1 && understand(c.commands[0]).intent == frees && r.mayLapse(l, c) {
 		first := change{at: c.at, commands: c.commands[:1]}
 		c.commands = c.commands[1:]
-		d := l.execute(&first)
-		r.watch(l, &first, &d, nil)
+		d := r.execute(l, &first)
+		r.watch(l, &first, d, nil)
 		if l.asked {
-			r.tell(l, &first, &d, nil)
+			r.tell(l, &first, d, nil)
 		} else if alone {
-			r.overheard(l, &first, &d)
+			r.overheard(l, &first, d)
 		}
 	}
 	l.shape(c)
-	d := l.execute(c)
+	d := r.execute(l, c)
 	if name := d.after.strange; name != d.before.strange {
 		r.Strange, r.StrangeAs = r.Strange+1, name
 	}
@@ -180,40 +196,40 @@ func (r *Reader) apply(l *ledger, c *change) {
 	l.known = true
 	switch {
 	case alone:
-		r.watch(l, c, &d, nil)
+		r.watch(l, c, d, nil)
 		r.Outsiders++
-		r.overheard(l, c, &d)
+		r.overheard(l, c, d)
 		return
-	case !l.asked || r.server(l.server).replica: // a replica's stream, or a key that only other clients use
-		r.watch(l, c, &d, nil)
+	case !l.asked || l.home.replica: // a replica's stream, or a key that only other clients use
+		r.watch(l, c, d, nil)
 		return
 	}
-	e := r.cause(l, c, &d)
+	e := r.cause(l, c, d)
 	var q *sighting
 	if e != nil {
 		q = e.sighting
 	}
-	if v := r.server(l.server); q == nil && v.from > 0 && (c.at < v.from+effectBound || !known) {
-		r.watch(l, c, &d, nil)
+	if v := l.home; q == nil && v.from > 0 && (c.at < v.from+effectBound || !known) {
+		r.watch(l, c, d, nil)
 		return // the request was answered while effects could not be seen
 	}
 	if q != nil {
 		l.least = max(l.least, q.Call)
-		r.server(l.server).ran(c.at, q.Call)
+		l.home.ran(c.at, q.Call)
 		l.drop(e)
 		r.retire(l, q.Call-1) // any effect of a request that was answered by then would have come earlier
-		l.mark(q, &d)
-		r.learn(q, &d)
+		l.mark(q, d)
+		r.learn(q, d)
 	}
-	r.watch(l, c, &d, q)
+	r.watch(l, c, d, q)
 	n := 0
-	for token := range d.after.owners {
-		if !l.marks[token] {
+	for _, o := range d.after.owners {
+		if !l.marks[o.token] {
 			n++
 		}
 	}
 	r.Permits = max(r.Permits, n)
-	r.tell(l, c, &d, q)
+	r.tell(l, c, d, q)
 }
 
 // mark removes tokens that mean a mode. A script writes such a token in addition to the token that it was given.
@@ -285,11 +301,11 @@ func (r *Reader) lapsed(l *ledger, c *change, d *diff, s *sighting) bool {
 	if d.before.until == 0 {
 		return false
 	}
-	from, to := r.ours(l.server, d.before.until)
+	from, to := r.ours(l.home, d.before.until)
 	switch {
 	case s.says != did:
 		return s.Call > to || s.says == didNot && c.at >= from
-	case s.intent == runs && r.grants[d.ended[0]] == 1 && s.hasToken(d.ended[0]):
+	case s.intent == runs && r.grants[d.ended[0]].times == 1 && s.hasToken(d.ended[0]):
 		return s.Call > to
 	}
 	return s.intent != frees && s.Call > to || c.at >= from && r.needed(l, s)
@@ -301,7 +317,7 @@ func (r *Reader) mayLapse(l *ledger, c *change) bool {
 	if l.state.until == 0 || !c.deletes() {
 		return false
 	}
-	from, _ := r.ours(l.server, l.state.until)
+	from, _ := r.ours(l.home, l.state.until)
 	return c.at >= from
 }
 
@@ -318,7 +334,7 @@ func (r *Reader) needed(l *ledger, s *sighting) bool {
 	for _, c := range l.changes { // the change that is being applied is no longer in this list
 		from := time.Duration(0)
 		if after.until != 0 {
-			from, _ = r.ours(l.server, after.until)
+			from, _ = r.ours(l.home, after.until)
 		}
 		if len(c.commands) == 1 && c.deletes() && after.held() && c.at < from && s.Call <= c.at {
 			ends++
@@ -344,8 +360,7 @@ func (r *Reader) needed(l *ledger, s *sighting) bool {
 }
 
 // ours converts a time on a server's clock to a range of times on our clock.
-func (r *Reader) ours(n int, ms int64) (from, to time.Duration) {
-	s := r.server(n)
+func (r *Reader) ours(s *server, ms int64) (from, to time.Duration) {
 	at := time.Duration(ms)*time.Millisecond - time.Duration(r.o.Epoch.UnixNano())
 	return at - s.ahead - time.Millisecond, at - s.behind + time.Millisecond
 }
@@ -357,7 +372,7 @@ func (r *Reader) lease(l *ledger, c *change, until int64, s *sighting) time.Dura
 	if until == 0 {
 		return 0
 	}
-	from, to := r.ours(l.server, until)
+	from, to := r.ours(l.home, until)
 	last := c.at
 	if s != nil {
 		last = min(last, s.returned())

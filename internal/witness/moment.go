@@ -9,7 +9,7 @@ import (
 // LockOf returns the lock key of a command; false if it has none.
 func (r *Reader) LockOf(q *wire.Request) (key string, ok bool) {
 	for _, key := range keysOf(q.Args) {
-		if matches(r.o.Locks, key) {
+		if matches(r.locks, key) {
 			return key, true
 		}
 	}

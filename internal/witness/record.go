@@ -21,8 +21,16 @@ func (l *ledger) shape(c *change) {
 	if l.shaped {
 		return
 	}
-	var fields, values []string
-	alone := -1 // a field that HSETNX has set
+	fields, values, alone := pairs(c)
+	if len(fields) > 0 {
+		l.find(fields, values, alone)
+	}
+}
+
+// pairs returns the fields and the values that a change writes into a hash. alone is the index of a field that HSETNX
+// has set; -1 = none.
+func pairs(c *change) (fields, values []string, alone int) {
+	alone = -1
 	for _, args := range c.commands {
 		switch args[0] {
 		case "HSET", "HMSET", "HSETNX", "HINCRBY":
@@ -33,10 +41,11 @@ func (l *ledger) shape(c *change) {
 			}
 		}
 	}
-	if len(fields) == 0 {
-		return
-	}
-	token := alone
+	return fields, values, alone
+}
+
+// find finds the field with the token. At first that is the one at the index token; -1 = none.
+func (l *ledger) find(fields, values []string, token int) {
 	for _, list := range []iter.Seq[*entry]{l.heard.all(), l.waiting.all(), l.lost.all()} {
 		n := 0
 		for e := range list {

@@ -318,19 +318,19 @@ func (r *Reader) hidden() {
 // left adds an operation for each lock key that still exists on the servers.
 func (r *Reader) left() {
 	for _, l := range r.ledgers {
-		if v := r.server(l.server); !l.state.held() || !l.asked || !v.tapped || v.replica {
+		if v := l.home; !l.state.held() || !l.asked || !v.tapped || v.replica {
 			continue
 		}
 		until := history.Forever
 		if l.state.until != 0 {
-			if _, until = r.ours(l.server, l.state.until); until <= r.now {
+			if _, until = r.ours(l.home, l.state.until); until <= r.now {
 				continue
 			}
 		}
-		for token := range l.state.owners {
-			op := history.Op{Kind: history.Found, Worker: -1, Key: r.page(l.subject), Value: int64(l.server),
+		for _, o := range l.state.owners {
+			op := history.Op{Kind: history.Found, Worker: -1, Key: r.page(l.book), Value: int64(l.server),
 				Until: until, Call: r.now, Return: r.now, Outcome: history.OK}
-			if h := l.book.of(token); h != nil {
+			if h := l.book.of(o.token); h != nil {
 				op.Token = h.mark
 			}
 			r.add(r, op)
@@ -338,11 +338,15 @@ func (r *Reader) left() {
 	}
 }
 
-func (r *Reader) page(s subject) int32 {
-	n, ok := r.pages[s]
-	if !ok {
-		n = int32(len(r.pages))
-		r.pages[s] = n
+// page returns the number of a book's lock. The book keeps it until the numbers change.
+func (r *Reader) page(b *book) int32 {
+	if b.edition != r.edition {
+		n, ok := r.pages[b.subject]
+		if !ok {
+			n = int32(len(r.pages))
+			r.pages[b.subject] = n
+		}
+		b.page, b.edition = n, r.edition
 	}
-	return n
+	return b.page
 }

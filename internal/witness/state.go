@@ -2,7 +2,6 @@ package witness
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,46 +9,61 @@ import (
 
 // state is the content of a lock key on one server: its owners and its expiry.
 type state struct {
-	owners  map[string]int64 // token (the value of a string, or a field, member or element) -> its count
-	until   int64            // server time in ms; 0 = it does not expire
-	wrote   []string         // tokens that the last commands wrote
-	scored  bool             // the key is a sorted set, and counts are scores
-	counts  bool             // counts tell how often an owner has entered
-	count   int64            // for a number: its value
-	number  bool             // the number is a lock: it was given an end, lowered or deleted; a counter only grows
-	field   string           // for a hash that is a record of its owner: the field with the token
-	strange string           // the first command that was not understood; empty = none
+	owners  owners
+	until   int64    // server time in ms; 0 = it does not expire
+	wrote   []string // tokens that the last commands wrote
+	scored  bool     // the key is a sorted set, and counts are scores
+	counts  bool     // counts tell how often an owner has entered
+	count   int64    // for a number: its value
+	number  bool     // the number is a lock: it was given an end, lowered or deleted; a counter only grows
+	field   string   // for a hash that is a record of its owner: the field with the token
+	strange string   // the first command that was not understood; empty = none
 }
 
-// partial lists the commands that may change only some owners of a key. Other commands replace all owners, or none.
-var partial = map[string]bool{"HSET": true, "HMSET": true, "HSETNX": true, "HINCRBY": true, "HDEL": true, "SADD": true,
-	"SREM": true, "SPOP": true, "ZADD": true, "ZREM": true, "ZREMRANGEBYSCORE": true, "LREM": true}
+// owners are sorted by token.
+type owners []owner
 
-// tokens returns the owners' tokens, sorted.
-func (s *state) tokens() []string {
-	all := make([]string, 0, len(s.owners))
-	for token := range s.owners {
-		all = append(all, token)
+type owner struct {
+	token string // the value of a string, or a field, member or element
+	count int64
+}
+
+// of returns the count of a token; false if it is missing.
+func (o owners) of(token string) (count int64, has bool) {
+	if i, has := o.find(token); has {
+		return o[i].count, true
 	}
-	if len(all) > 1 {
-		slices.Sort(all)
+	return 0, false
+}
+
+func (o owners) find(token string) (at int, has bool) {
+	return slices.BinarySearchFunc(o, token, func(o owner, token string) int { return cmp.Compare(o.token, token) })
+}
+
+// partial tells whether a command may change only some owners of a key. Other commands replace all owners, or none.
+func partial(name string) bool {
+	switch name {
+	case "HSET", "HMSET", "HSETNX", "HINCRBY", "HDEL", "SADD", "SREM", "SPOP", "ZADD", "ZREM", "ZREMRANGEBYSCORE",
+		"LREM":
+		return true
 	}
-	return all
+	return false
 }
 
 func (s *state) held() bool { return len(s.owners) > 0 }
 
 func (s *state) clone() state {
 	c := *s
-	c.owners, c.wrote = maps.Clone(s.owners), nil
+	c.owners, c.wrote = slices.Clone(s.owners), nil
 	return c
 }
 
 func (s *state) write(token string, count int64) {
-	if s.owners == nil {
-		s.owners = map[string]int64{}
+	i, has := s.owners.find(token)
+	if !has {
+		s.owners = slices.Insert(s.owners, i, owner{token: token})
 	}
-	s.owners[token] = count
+	s.owners[i].count = count
 	s.wrote = append(s.wrote, token)
 }
 
@@ -89,7 +103,7 @@ func (s *state) execute(args []string) {
 	case "ZREMRANGEBYSCORE":
 		if len(rest) > 1 {
 			most, err := strconv.ParseFloat(strings.TrimPrefix(rest[1], "("), 64)
-			maps.DeleteFunc(s.owners, func(_ string, score int64) bool { return err == nil && float64(score) <= most })
+			s.owners = slices.DeleteFunc(s.owners, func(o owner) bool { return err == nil && float64(o.count) <= most })
 		}
 	default:
 		s.strange = cmp.Or(s.strange, args[0])
@@ -120,14 +134,14 @@ func (s *state) fields(name string, rest []string) {
 		s.remove(rest)
 	case name == "HDEL":
 		if slices.Contains(rest, s.field) {
-			s.remove(s.tokens())
+			s.owners, s.until = nil, 0
 		}
 	case s.field != "":
 		for i := 0; i+1 < len(rest) && name != "HINCRBY"; i += 2 {
 			if rest[i] != s.field {
 				continue
 			}
-			if _, had := s.owners[rest[i+1]]; !had {
+			if _, had := s.owners.of(rest[i+1]); !had {
 				s.owners = nil
 			}
 			s.write(rest[i+1], 1)
@@ -135,7 +149,8 @@ func (s *state) fields(name string, rest []string) {
 	case name == "HINCRBY":
 		if len(rest) > 1 {
 			n, _ := strconv.ParseInt(rest[1], 10, 64)
-			s.write(rest[0], s.owners[rest[0]]+n)
+			before, _ := s.owners.of(rest[0])
+			s.write(rest[0], before+n)
 			s.counts = true
 		}
 	default:
@@ -151,7 +166,9 @@ func (s *state) fields(name string, rest []string) {
 
 func (s *state) remove(tokens []string) {
 	for _, m := range tokens {
-		delete(s.owners, m)
+		if i, has := s.owners.find(m); has {
+			s.owners = slices.Delete(s.owners, i, i+1)
+		}
 	}
 	if !s.held() {
 		s.until = 0

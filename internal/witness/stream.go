@@ -127,17 +127,17 @@ func (s *Stream) effect(e *wire.Effect, at place) {
 	before := is.clone()
 	is.wrote = nil
 	is.execute(e.Args)
-	for token := range before.owners {
-		if _, has := is.owners[token]; !has {
-			s.free[at] = s.remove(token, e)
+	for _, o := range before.owners {
+		if _, has := is.owners.of(o.token); !has {
+			s.free[at] = s.remove(o.token, e)
 		}
 	}
-	for token := range is.owners {
-		w := s.find(history.Hash(token), e.Server)
-		if _, had := before.owners[token]; !had || w == nil {
-			w = s.write(history.Hash(token), e)
+	for _, o := range is.owners {
+		w := s.find(history.Hash(o.token), e.Server)
+		if _, had := before.owners.of(o.token); !had || w == nil {
+			w = s.write(history.Hash(o.token), e)
 			if gone := s.free[at]; gone != nil {
-				gone.next = history.Hash(token)
+				gone.next = history.Hash(o.token)
 			}
 			delete(s.free, at)
 		}
@@ -187,8 +187,8 @@ func (s *Stream) remove(token string, e *wire.Effect) *write {
 func (s *Stream) forget(server int, e *wire.Effect) {
 	for at, is := range s.states {
 		if at.server == server {
-			for token := range is.owners {
-				s.remove(token, e)
+			for _, o := range is.owners {
+				s.remove(o.token, e)
 			}
 			is.clear()
 		}

@@ -41,45 +41,47 @@ func (r *Reader) trim(from int) {
 		r.pieces++
 		clear(r.unheld)
 	}
-	to := map[int]int{} // old index -> new index
-	ids, used, marks := map[history.ID]bool{}, map[int32]bool{}, map[uint64]bool{}
+	to := make([]int, len(r.ops)) // by old index: the new one; -1 = removed
+	ids, used := map[history.ID]bool{}, make([]bool, len(r.pages))
 	ops, notes := r.ops[:0], map[history.ID]string{} // in place, since the operations for the recorder were copied
 	for i, op := range r.ops {
-		if i < from && !stays[i] {
+		if to[i] = -1; i < from && !stays[i] {
 			continue
 		}
-		if op.Kind == history.Acquire && op.Hold == op.ID {
-			ids[op.ID], marks[op.Token] = true, true
+		if op.Kind == history.Acquire && op.Hold == op.ID && len(r.known) > 0 {
+			ids[op.ID] = true
 		}
 		if text := r.notes[op.ID]; text != "" {
 			notes[op.ID] = text
 		}
-		to[i], used[op.Key] = len(ops), true
+		if to[i] = len(ops); op.Key >= 0 {
+			used[op.Key] = true
+		}
 		ops = append(ops, op)
 	}
+	first := r.dropped + from
 	r.dropped += len(r.ops) - len(ops)
 	if r.ops, r.notes = ops, notes; cap(ops) > 4*len(ops)+pieceRoom {
 		r.ops = slices.Clone(ops) // the list has shrunk, so free its memory
 	}
-	holds := map[*hold]bool{}
+	holds, held := map[*hold]bool{}, map[string]bool{}
 	for _, h := range r.victims {
 		holds[h] = true
 	}
 	for _, b := range r.books {
 		for _, h := range b.all() {
-			holds[h], marks[history.Hash(h.token)], used[h.key] = true, true, true
+			holds[h], held[h.token], used[h.key] = true, true, true
 		}
 		for _, a := range b.acts {
 			used[a.op.Key] = true
 		}
 	}
 	for h := range holds {
-		n, known := to[h.op]
-		if h.op = n; !known {
-			h.op = -1
+		if h.op >= 0 {
+			h.op = to[h.op]
 		}
 	}
-	maps.DeleteFunc(r.grants, func(token string, n int) bool { return n == 1 && !marks[history.Hash(token)] })
+	maps.DeleteFunc(r.grants, func(token string, g tokens) bool { return g.times == 1 && g.last < first && !held[token] })
 	maps.DeleteFunc(r.known, func(id history.ID, _ bool) bool { return !ids[id] })
 	r.moved(to)
 	r.renumber(used)
@@ -103,10 +105,10 @@ func (r *Reader) staying(from int) map[int]bool {
 }
 
 // moved adjusts the indices of operations after some were removed.
-func (r *Reader) moved(to map[int]int) {
+func (r *Reader) moved(to []int) {
 	places := func(old []int) (all []int) {
 		for _, n := range old {
-			if at, is := to[n]; is {
+			if at := to[n]; at >= 0 {
 				all = append(all, at)
 			}
 		}
@@ -115,7 +117,7 @@ func (r *Reader) moved(to map[int]int) {
 	r.guesses, r.phantom = places(r.guesses), places(r.phantom)
 	victims := map[int]*hold{}
 	for n, h := range r.victims {
-		if at, is := to[n]; is {
+		if at := to[n]; at >= 0 {
 			victims[at] = h
 		}
 	}
@@ -128,7 +130,7 @@ func (r *Reader) moved(to map[int]int) {
 	for _, s := range r.flights {
 		s.ops = places(s.ops)
 	}
-	last := map[int]time.Duration{}
+	last := make([]time.Duration, len(r.lanes))
 	for i := range r.ops {
 		n := int(r.ops[i].ID>>40) - 1
 		last[n] = max(last[n], r.ops[i].Return)
@@ -140,19 +142,20 @@ func (r *Reader) moved(to map[int]int) {
 	}
 }
 
-func (r *Reader) renumber(used map[int32]bool) {
-	to := map[int32]int32{}
+func (r *Reader) renumber(used []bool) {
+	r.edition++
+	to, next := make([]int32, len(used)), int32(0)
 	for s, n := range r.pages {
 		if !used[n] {
 			delete(r.pages, s)
 			continue
 		}
-		to[n] = int32(len(to))
-		r.pages[s] = to[n]
+		to[n], r.pages[s] = next, next
+		next++
 	}
 	renumbered := func(key *int32) {
-		if n, known := to[*key]; known {
-			*key = n
+		if *key >= 0 {
+			*key = to[*key]
 		}
 	}
 	r.blind = slices.DeleteFunc(r.blind, func(op history.Op) bool { return op.Key >= 0 && !used[op.Key] })

@@ -60,11 +60,12 @@ const (
 
 // Reader is a wire.Sink that reconstructs holds from requests and effects. It keeps the current holds, and operations.
 type Reader struct {
-	o      Options
-	mu     sync.Mutex
-	now    time.Duration // latest time stamp so far
-	swept  time.Duration
-	killed time.Duration // time at which the programs were last killed
+	o           Options
+	locks, data []pattern
+	mu          sync.Mutex
+	now         time.Duration // latest time stamp so far
+	swept       time.Duration
+	killed      time.Duration // time at which the programs were last killed
 
 	servers map[int]*server
 	ledgers map[place]*ledger
@@ -75,14 +76,16 @@ type Reader struct {
 	scripts map[string]*script
 	flights map[flight]*sighting
 	pages   map[subject]int32
-	grants  map[string]int // token -> number of its grants
-	sharing int            // number of requests for a lock by a connection that still held it
+	edition int               // it grows when pages get other numbers
+	grants  map[string]tokens // by token
+	sharing int               // number of requests for a lock by a connection that still held it
 	sheets  map[subject]*sheet
 	spans   map[string][]*span // indexed by the name of the holder: see who
 	pooled  int64              // number of commands with a token over another connection than that of its grant
 	// unreturned has the holds of each lock, if a connection does not show its client; otherwise it is nil.
 	unreturned map[int32]*stays
 
+	diff diff // memory for the result of execute
 	scribe
 	Tallies
 }
@@ -153,6 +156,9 @@ type place struct {
 	subject
 }
 
+// tokens counts the grants with one token.
+type tokens struct{ times, last int } // last is the number of operations before the last one
+
 type flight struct{ conn, number int64 }
 
 // sighting is a request that concerns a lock.
@@ -177,10 +183,10 @@ type script struct {
 func NewReader(o Options) *Reader {
 	o.Sites = max(o.Sites, 1)
 	return &Reader{
-		o: o, servers: map[int]*server{}, ledgers: map[place]*ledger{}, active: map[*ledger]bool{},
+		o: o, locks: patternsOf(o.Locks...), data: patternsOf(o.Data...), servers: map[int]*server{}, ledgers: map[place]*ledger{}, active: map[*ledger]bool{},
 		endless: map[*ledger]bool{}, closed: map[string]time.Duration{}, books: map[subject]*book{},
 		scripts: map[string]*script{}, flights: map[flight]*sighting{}, pages: map[subject]int32{},
-		grants: map[string]int{}, sheets: map[subject]*sheet{}, spans: map[string][]*span{},
+		edition: 1, grants: map[string]tokens{}, sheets: map[subject]*sheet{}, spans: map[string][]*span{},
 		scribe: scribe{own: map[string][]int32{}, notes: map[history.ID]string{}, known: map[history.ID]bool{},
 			doubted: map[*hold][]int{}, victims: map[int]*hold{}, unheld: map[history.ID]int32{}},
 	}
@@ -225,7 +231,7 @@ func (r *Reader) Sent(q *wire.Request) {
 	}
 	var s *sighting
 	for _, key := range keys {
-		if !matches(r.o.Locks, key) {
+		if !matches(r.locks, key) {
 			continue
 		}
 		if s == nil {
@@ -296,9 +302,9 @@ func (r *Reader) Effect(e *wire.Effect) {
 	}
 	for _, key := range keysOf(e.Args) {
 		switch {
-		case matches(r.o.Locks, key):
+		case matches(r.locks, key):
 			r.effect(s, e, key)
-		case matches(r.o.Data, key):
+		case matches(r.data, key):
 			r.stored(e, key)
 		default:
 			r.elsewhere(key)
@@ -313,12 +319,12 @@ func (r *Reader) effect(s *server, e *wire.Effect, key string) {
 	if n := len(l.changes); n > 0 && e.Tx != 0 && l.changes[n-1].tx == e.Tx {
 		l.changes[n-1].commands = append(l.changes[n-1].commands, forKey(e.Args, key))
 	} else {
-		c := &change{at: e.At, tx: e.Tx, closed: e.Tx == 0, commands: [][]string{forKey(e.Args, key)}}
+		c := &change{at: e.At, tx: e.Tx, closed: e.Tx == 0}
+		c.commands = append(c.first[:0], forKey(e.Args, key))
 		if l.changes = append(l.changes, c); !c.closed {
 			s.open = append(s.open, c)
 		}
 	}
-	r.active[l] = true
 	r.settle(l, r.now)
 }
 
