@@ -55,13 +55,14 @@ func (h *hotLocks) asked(n *witness.Notice) *hotLock {
 	case x != nil:
 	case len(h.heap) < hotKept:
 		x = &hotLock{key: n.Key, since: n.At - n.For, at: len(h.heap)}
+		h.byKey[n.Key] = x
 		heap.Push(&h.heap, x)
 	default:
 		x = h.heap[0]
 		delete(h.byKey, x.key)
 		*x = hotLock{key: n.Key, since: n.At - n.For, heat: x.heat}
+		h.byKey[n.Key] = x
 	}
-	h.byKey[n.Key] = x
 	x.heat++
 	heap.Fix(&h.heap, x.at)
 	return x

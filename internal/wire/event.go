@@ -105,6 +105,7 @@ type Sink interface {
 	// Request is called before the reply is forwarded, or when it is lost. The pointer is that of Sent, unless DB was
 	// wrong: then it is a corrected copy.
 	Request(*Request)
+	// Effect must not keep the pointer.
 	Effect(*Effect)
 	Event(Event)
 }

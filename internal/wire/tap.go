@@ -60,6 +60,7 @@ type Tap struct {
 	db      int
 	tx      int64
 	inside  bool // within MULTI..EXEC
+	last    Effect
 	sending sync.Mutex
 }
 
@@ -312,7 +313,8 @@ func (t *Tap) effect(args []string) {
 	if args == nil {
 		return
 	}
-	e := &Effect{Server: t.source.Server, At: t.in.stamp(t.run.Clock), Offset: t.offset, DB: t.db, Args: args}
+	e := &t.last
+	*e = Effect{Server: t.source.Server, At: t.in.stamp(t.run.Clock), Offset: t.offset, DB: t.db, Args: args}
 	switch args[0] {
 	case "PING", "REPLCONF":
 		return

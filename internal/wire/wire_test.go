@@ -42,7 +42,8 @@ func (s *record) Request(r *Request) {
 func (s *record) Effect(e *Effect) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.effects = append(s.effects, e)
+	kept := *e
+	s.effects = append(s.effects, &kept)
 }
 func (s *record) Event(e Event) { s.mu.Lock(); defer s.mu.Unlock(); s.events = append(s.events, e) }
 

@@ -157,14 +157,18 @@ func (h *hold) lasts(op *history.Op) {
 	}
 }
 
+// times returns how often a token was granted.
+func (r *Reader) times(token string) int { return r.grants[history.Hash(token)].times }
+
 // grant begins a hold.
 func (r *Reader) grant(b *book, a act) {
 	q, op, token := a.q, a.op, a.token
 	b.seen = true
-	n := r.grants[token].times + 1
-	r.grants[token] = tokens{n, r.dropped + len(r.ops)}
+	mark := history.Hash(token)
+	n := r.grants[mark].times + 1
+	r.grants[mark] = granted{n, r.dropped + len(r.ops)}
 	r.Grants++
-	h := &hold{token: token, mark: history.Hash(token), key: op.Key, from: op.Call, call: op.Call, end: history.Forever,
+	h := &hold{token: token, mark: mark, key: op.Key, from: op.Call, call: op.Call, end: history.Forever,
 		others: q == nil}
 	if n > 1 {
 		h.mark = history.Hash(token + "#" + strconv.Itoa(n))

@@ -56,10 +56,19 @@ var forms = map[string]form{
 	"SPOP": {intent: leaves},
 }
 
-// setOptions maps those options of SET that set the expiry.
-var setOptions = map[string]form{
-	"EX": {unit: time.Second}, "PX": {unit: time.Millisecond}, "EXAT": {unit: time.Second, absolute: true},
-	"PXAT": {unit: time.Millisecond, absolute: true},
+// setOption returns the form of an option of SET that sets the expiry; false for the others.
+func setOption(name string) (f form, ends bool) {
+	switch name {
+	case "EX":
+		return form{unit: time.Second}, true
+	case "PX":
+		return form{unit: time.Millisecond}, true
+	case "EXAT":
+		return form{unit: time.Second, absolute: true}, true
+	case "PXAT":
+		return form{unit: time.Millisecond, absolute: true}, true
+	}
+	return form{}, false
 }
 
 // words are the facts that the text of a command shows about one key.
@@ -205,7 +214,7 @@ func scriptText(args []string) string {
 func (w *words) options(args []string) {
 	for i, a := range args {
 		name := strings.ToUpper(a)
-		switch f, ends := setOptions[name]; {
+		switch f, ends := setOption(name); {
 		case name == "NX":
 			w.intent = tries
 		case name == "XX":

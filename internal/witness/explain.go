@@ -85,7 +85,7 @@ func (r *Reader) tellGrant(l *ledger, c *change, d *diff, q *sighting, op histor
 		if d.after.counts {
 			op.Value, _ = d.after.owners.of(token)
 		}
-		if h := b.of(token); h != nil && q != nil && h.ended && r.recreates(q) && r.grants[token].times == 1 {
+		if h := b.of(token); h != nil && q != nil && h.ended && r.recreates(q) && r.times(token) == 1 {
 			h.ended = false
 			r.do(b, act{kind: history.Extend, server: l.server, q: q, token: token, hold: h, says: did, op: op})
 			continue
@@ -230,7 +230,7 @@ func (r *Reader) tellMove(l *ledger, c *change, d *diff, q *sighting, op history
 		return
 	}
 	// here all clients use the same token
-	if q.intent == sets && owner != nil && owner.who != r.who(q) && r.grants[owner.token].times > 1 {
+	if q.intent == sets && owner != nil && owner.who != r.who(q) && r.times(owner.token) > 1 {
 		owner.stop(q.Call)
 		r.do(b, act{kind: history.Acquire, server: l.server, q: q, token: owner.token, says: did, op: op})
 		return

@@ -305,7 +305,7 @@ func (r *Reader) lapsed(l *ledger, c *change, d *diff, s *sighting) bool {
 	switch {
 	case s.says != did:
 		return s.Call > to || s.says == didNot && c.at >= from
-	case s.intent == runs && r.grants[d.ended[0]].times == 1 && s.hasToken(d.ended[0]):
+	case s.intent == runs && r.times(d.ended[0]) == 1 && s.hasToken(d.ended[0]):
 		return s.Call > to
 	}
 	return s.intent != frees && s.Call > to || c.at >= from && r.needed(l, s)

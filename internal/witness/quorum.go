@@ -23,6 +23,9 @@ func (r *Reader) do(b *book, a act) {
 
 // tick turns acts on several sites into operations, in the order of their calls, once they are old enough.
 func (b *book) tick(r *Reader, now time.Duration) {
+	if len(b.acts) == 0 {
+		return
+	}
 	slices.SortStableFunc(b.acts, func(x, y act) int { return int(x.op.Call - y.op.Call) })
 	for len(b.acts) > 0 && b.acts[0].op.Call < now-roundBound {
 		first, seen := b.acts[0], map[int]bool{}

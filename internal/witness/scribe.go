@@ -126,6 +126,9 @@ func (s *scribe) add(r *Reader, op history.Op) int {
 		r.Full = r.Full || r.o.Most > 0
 		return -1
 	}
+	if n := len(s.ops); r.o.Rolling && n == cap(s.ops) {
+		s.ops = slices.Grow(s.ops, n+pieceRoom) // Most bounds it, so that it need not grow in small steps
+	}
 	return s.append(op)
 }
 

@@ -64,13 +64,13 @@ func (r *Reader) trim(from int) {
 	if r.ops, r.notes = ops, notes; cap(ops) > 4*len(ops)+pieceRoom {
 		r.ops = slices.Clone(ops) // the list has shrunk, so free its memory
 	}
-	holds, held := map[*hold]bool{}, map[string]bool{}
+	holds, held := map[*hold]bool{}, map[uint64]bool{}
 	for _, h := range r.victims {
 		holds[h] = true
 	}
 	for _, b := range r.books {
 		for _, h := range b.all() {
-			holds[h], held[h.token], used[h.key] = true, true, true
+			holds[h], held[history.Hash(h.token)], used[h.key] = true, true, true
 		}
 		for _, a := range b.acts {
 			used[a.op.Key] = true
@@ -81,7 +81,7 @@ func (r *Reader) trim(from int) {
 			h.op = to[h.op]
 		}
 	}
-	maps.DeleteFunc(r.grants, func(token string, g tokens) bool { return g.times == 1 && g.last < first && !held[token] })
+	maps.DeleteFunc(r.grants, func(mark uint64, g granted) bool { return g.times == 1 && g.last < first && !held[mark] })
 	maps.DeleteFunc(r.known, func(id history.ID, _ bool) bool { return !ids[id] })
 	r.moved(to)
 	r.renumber(used)

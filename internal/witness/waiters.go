@@ -29,7 +29,7 @@ const mostGiven = 64
 func (b *book) waiting(r *Reader, q *sighting, token string, call time.Duration) *waiter {
 	who := r.who(q)
 	name := "c" + who
-	if _, dated := r.stamp(token); token != "" && !dated && r.grants[token].times <= 1 {
+	if _, dated := r.stamp(token); token != "" && !dated && r.times(token) <= 1 {
 		name = "t" + token // the token belongs to this try, not to an earlier hold, and is not the time of day
 	}
 	if b.waiters == nil {
@@ -85,7 +85,7 @@ func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
 	}
 	r.Refused++
 	if h := b.of(token); h != nil && h.lost && !h.words && q.Call > h.call && h.has(q.Call) && h.op >= 0 &&
-		r.grants[token].times == 1 {
+		r.times(token) == 1 {
 		r.phantom = append(r.phantom, h.op) // the client's own grant, whose reply was lost, caused this refusal
 		r.ops[h.op].Return = max(r.ops[h.op].Call, op.Return)
 		return

@@ -76,9 +76,9 @@ type Reader struct {
 	scripts map[string]*script
 	flights map[flight]*sighting
 	pages   map[subject]int32
-	edition int               // it grows when pages get other numbers
-	grants  map[string]tokens // by token
-	sharing int               // number of requests for a lock by a connection that still held it
+	edition int                // it grows when pages get other numbers
+	grants  map[uint64]granted // by the hash of the token
+	sharing int                // number of requests for a lock by a connection that still held it
 	sheets  map[subject]*sheet
 	spans   map[string][]*span // indexed by the name of the holder: see who
 	pooled  int64              // number of commands with a token over another connection than that of its grant
@@ -156,8 +156,8 @@ type place struct {
 	subject
 }
 
-// tokens counts the grants with one token.
-type tokens struct{ times, last int } // last is the number of operations before the last one
+// granted counts the grants with one token.
+type granted struct{ times, last int } // last is the number of operations before the last one
 
 type flight struct{ conn, number int64 }
 
@@ -186,7 +186,7 @@ func NewReader(o Options) *Reader {
 		o: o, locks: patternsOf(o.Locks...), data: patternsOf(o.Data...), servers: map[int]*server{}, ledgers: map[place]*ledger{}, active: map[*ledger]bool{},
 		endless: map[*ledger]bool{}, closed: map[string]time.Duration{}, books: map[subject]*book{},
 		scripts: map[string]*script{}, flights: map[flight]*sighting{}, pages: map[subject]int32{},
-		edition: 1, grants: map[string]tokens{}, sheets: map[subject]*sheet{}, spans: map[string][]*span{},
+		edition: 1, grants: map[uint64]granted{}, sheets: map[subject]*sheet{}, spans: map[string][]*span{},
 		scribe: scribe{own: map[string][]int32{}, notes: map[history.ID]string{}, known: map[history.ID]bool{},
 			doubted: map[*hold][]int{}, victims: map[int]*hold{}, unheld: map[history.ID]int32{}},
 	}
