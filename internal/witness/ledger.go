@@ -69,8 +69,8 @@ func (r *Reader) answer(e *entry) {
 func (r *Reader) settle(l *ledger, now time.Duration) {
 	for len(l.changes) > 0 {
 		c := l.changes[0]
-		if !c.closed && now-c.at <= groupBound || now-c.at <= answerBound && l.unanswered(c) || now-c.at <= effectBound &&
-			len(c.commands) == 1 && r.mayLapse(l, c) {
+		if !c.closed && now-c.at <= groupBound || now-c.at <= answerBound && l.unanswered(c) ||
+			now-c.at <= effectBound && len(c.commands) == 1 && r.mayLapse(l, c) {
 			r.wait(l, true)
 			return
 		}

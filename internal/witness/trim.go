@@ -81,7 +81,9 @@ func (r *Reader) trim(from int) {
 			h.op = to[h.op]
 		}
 	}
-	maps.DeleteFunc(r.grants, func(mark uint64, g granted) bool { return g.times == 1 && g.last < first && !held[mark] })
+	maps.DeleteFunc(r.grants, func(mark uint64, g granted) bool {
+		return g.times == 1 && g.last < first && !held[mark]
+	})
 	maps.DeleteFunc(r.known, func(id history.ID, _ bool) bool { return !ids[id] })
 	r.moved(to)
 	r.renumber(used)

@@ -183,7 +183,8 @@ type script struct {
 func NewReader(o Options) *Reader {
 	o.Sites = max(o.Sites, 1)
 	return &Reader{
-		o: o, locks: patternsOf(o.Locks...), data: patternsOf(o.Data...), servers: map[int]*server{}, ledgers: map[place]*ledger{}, active: map[*ledger]bool{},
+		o: o, locks: patternsOf(o.Locks...), data: patternsOf(o.Data...),
+		servers: map[int]*server{}, ledgers: map[place]*ledger{}, active: map[*ledger]bool{},
 		endless: map[*ledger]bool{}, closed: map[string]time.Duration{}, books: map[subject]*book{},
 		scripts: map[string]*script{}, flights: map[flight]*sighting{}, pages: map[subject]int32{},
 		edition: 1, grants: map[uint64]granted{}, sheets: map[subject]*sheet{}, spans: map[string][]*span{},
