@@ -20,7 +20,8 @@ type Request struct {
 	Args []string
 
 	Call time.Duration // time at which the last byte of the request was read
-	// Return is the time just before the first byte of the reply is written to the client; history.Forever = never.
+	// Return is a time after the reply was read, and before its first byte is written to the client; history.Forever =
+	// never.
 	Return time.Duration
 	Reply  Reply // for a command in a transaction: its part of the reply to EXEC
 	Lost   bool  // the reply was not forwarded, because the connection broke or a fault dropped it
