@@ -158,6 +158,14 @@ func TestAProcessThatIsServedNoMore(t *testing.T) {
 		want  Status
 	}{
 		"after a failover": {func(s *script) { s.fault(taken, 500, 700); errorsFrom(s, 600, 12000, 2) }, Fail},
+		"releases, although tries are answered": {func(s *script) {
+			s.release(s.Ops[0].ID, 10, 11)
+			s.fault(taken, 500, 700)
+			for at := time.Duration(720); at < 12000; at += 100 {
+				s.on(s.acquire(1, at, at+1, 300), history.Release, at+2, at+4)
+				s.last().Outcome, s.last().Reason = history.Unknown, history.Other
+			}
+		}, Fail},
 		"one answer in between": {func(s *script) {
 			s.fault(taken, 500, 501)
 			errorsFrom(s, 600, 1500, 2)

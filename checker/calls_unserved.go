@@ -17,27 +17,28 @@ func vainly(op *history.Op) bool {
 }
 
 func tried(op *history.Op) bool {
-	return op.Kind == history.Acquire && op.Worker >= 0 && op.Return != history.Forever && op.Reason != history.Canceled
+	return awaited(op) && op.Return != history.Forever && op.Reason != history.Canceled
 }
 
-// vainTries are the consecutive failed tries of a process. The field served says that the process had a regular answer
-// before them, and the field going says that at least one try has failed. The fields first and last are indices in Ops.
+// vainTries are the consecutive failed calls of one kind in a process. The field served says that the process had a
+// regular answer before them, and the field going says that at least one call has failed. The fields first and last are
+// indices in Ops.
 type vainTries struct {
 	served, going bool
 	first, last   int
 }
 
-// unserved blames a lock if all tries of one process ended in errors for longer than the bound, although servers
-// answered and the process had been served before. For example, a client may keep asking a server that is no longer the
-// primary.
+// unserved blames a lock if all calls of one kind in one process ended in errors for longer than the bound, although
+// servers answered and the process had been served before. For example, a client may keep asking a server that is no
+// longer the primary, or for a script that servers have lost.
 func (k *callsCheck) unserved() {
-	all := make([]vainTries, len(k.pauses)) // by process
+	all := make([][history.Release + 1]vainTries, len(k.pauses)) // by process and kind
 	for i := range k.Ops {
 		op := &k.Ops[i]
 		if !tried(op) || int(op.Process) >= len(all) || vainly(op) && op.Latency() > k.promptness() {
 			continue
 		}
-		switch p := &all[op.Process]; {
+		switch p := &all[op.Process][op.Kind]; {
 		case !vainly(op):
 			k.inVain(op.Process, p)
 			*p = vainTries{served: true}
@@ -48,11 +49,13 @@ func (k *callsCheck) unserved() {
 		}
 	}
 	for process := range all {
-		k.inVain(int16(process), &all[process])
+		for kind := range all[process] {
+			k.inVain(int16(process), &all[process][kind])
+		}
 	}
 }
 
-// inVain judges the consecutive failed tries of a process.
+// inVain judges consecutive failed calls of a process.
 func (k *callsCheck) inVain(process int16, p *vainTries) {
 	if !p.going {
 		return
@@ -68,7 +71,8 @@ func (k *callsCheck) inVain(process int16, p *vainTries) {
 	}
 	n, begin := int64(0), -1
 	for i := first; i <= last; i++ {
-		if op := &k.Ops[i]; op.Process == process && tried(op) && op.Call >= since && vainly(op) &&
+		op := &k.Ops[i]
+		if op.Process == process && op.Kind == k.Ops[last].Kind && tried(op) && op.Call >= since && vainly(op) &&
 			op.Latency() <= k.promptness() {
 			if n++; begin < 0 {
 				begin = i
@@ -82,7 +86,7 @@ func (k *callsCheck) inVain(process int16, p *vainTries) {
 	k.accuseCall(history.Unanswered, op, []string{
 		fmt.Sprintf("process %d: all its %s from %s to %s ended in errors, although servers answered since %s: "+
 			"at most %s are explained",
-			process, human.Quantity(n, "acquire"), clock(k.Ops[begin].Call), clock(to), clock(since),
+			process, human.Quantity(n, op.Kind.String()), clock(k.Ops[begin].Call), clock(to), clock(since),
 			human.Duration(bound)),
 		fmt.Sprintf("the last was %s by %s", callName(op), who(op.Worker)),
 	})

@@ -310,10 +310,9 @@ func (x *examiner) collision(p pair) {
 		}
 		return
 	}
-	// the deadline may include the linger time; servers that forgot the lock made the lease end before
-	lingers := x.c.Bounds.Linger > 0 && i.Until <= plus(over, x.c.Bounds.Round+x.c.Bounds.Linger) &&
-		x.c.forgot(i, j.Return) != nil
-	if i.Until > over && !lingers {
+	// servers may have kept the lock until the deadline, had they not forgotten it
+	kept := i.Until <= s.latest(i) && x.c.forgot(i, j.Return) != nil
+	if i.Until > over && !kept {
 		x.add(finding{cause: history.OverClaim, pair: p, op: -1,
 			why: x.c.late(i.Process, i.proof(x.c).Call, i.proof(x.c).Return, i.proof(x.c).Return, i.Until-over)})
 		return

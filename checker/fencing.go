@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"hammerlock/history"
 	"hammerlock/internal/human"
@@ -34,6 +35,7 @@ func judgeFencing(c *Case) Verdict {
 	g := &fences{Case: c}
 	g.repeats()
 	g.order()
+	g.afterReleases()
 	g.resource()
 	return g.verdict()
 }
@@ -113,6 +115,39 @@ func (g *fences) order() {
 			g.disorder(history.Regressed, best, i)
 		}
 	})
+}
+
+// afterReleases finds grants whose token is not greater than that of a hold which was given back before their answers.
+// One holder has the lock at a time. So a hold that is alive at its answer came after all holds that were over by then,
+// whenever it was asked for.
+func (g *fences) afterReleases() {
+	if !g.Claims.Excludes || !g.Claims.Owned || g.Sites > 1 {
+		return
+	}
+	type back struct {
+		grant int32
+		at    time.Duration
+	}
+	best := map[int32]back{} // by key: the greatest token of the holds that were given back
+	r := ruler{c: g.Case}
+	for i := range g.Ops {
+		op := &g.Ops[i]
+		if op.Key < 0 || op.Outcome != history.OK || op.Permits > 0 {
+			continue
+		}
+		h := g.hold(op.Hold)
+		switch b, known := best[op.Key]; {
+		case h == nil || h.Permits > 0:
+		case op.Kind == history.Release && g.at(op.ID) == h.Release && h.Outcome == history.OK:
+			if f := g.acquire(h).Fence; f > 0 && (!known || f > g.Ops[b.grant].Fence) {
+				best[op.Key] = back{h.acquire, op.Return}
+			}
+		case !known || !isGrant(op) || op.Fence == 0 || op.Fence >= g.Ops[b.grant].Fence:
+		case plus(b.at, g.anySlack()) <= op.Return && op.Return < r.granted(h) && g.Ops[b.grant].Return > op.Call &&
+			g.forgotten(op.Key, min(op.Call, g.Ops[b.grant].Call), op.Return) == nil:
+			g.disorder(history.Regressed, b.grant, int32(i))
+		}
+	}
 }
 
 // resource finds stores that the counter accepted although an older store had a greater token: the store that they

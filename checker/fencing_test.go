@@ -36,6 +36,19 @@ func TestFencing(t *testing.T) {
 			s.fenced(1, 0, 5, 9)
 			s.fenced(2, 1, 3, 7)
 		}, Inconclusive, "", "only 0 of 2"},
+		"drawn before the lock was tried": {func(s *builder) {
+			s.h.Claims.Excludes, s.h.Claims.Owned = true, true
+			s.fenced(2, 1, 2, 9)
+			s.release(2, s.h.Ops[len(s.h.Ops)-1].ID, 3, 4, history.OK)
+			s.fenced(1, 0, 5, 7)
+		}, Fail, "regressed", "1 faults"},
+		"a try that was late, with a lease that may be over": {func(s *builder) {
+			s.h.Claims.Excludes, s.h.Claims.Owned, s.h.Claims.Expires = true, true, true
+			s.fenced(2, 1, 2, 9)
+			s.release(2, s.h.Ops[len(s.h.Ops)-1].ID, 3, 4, history.OK)
+			s.fenced(1, 0, 5, 7)
+			s.h.Ops[len(s.h.Ops)-1].TTL = 4
+		}, Inconclusive, "", "only 0 of 2"},
 		"backwards": {func(s *builder) { s.fenced(1, 0, 1, 9); s.fenced(2, 2, 3, 7) }, Fail, "regressed", "1 faults"},
 		"twice":     {func(s *builder) { s.fenced(1, 0, 5, 9); s.fenced(2, 1, 3, 9) }, Fail, "repeated", ""},
 		"none":      {func(s *builder) { s.fenced(1, 0, 1, 0); s.fenced(2, 2, 3, 9) }, Fail, "no-token", ""},

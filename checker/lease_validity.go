@@ -77,9 +77,9 @@ func (l *leases) fail(cause, story string, evidence ...history.Op) {
 	l.blame(cause, testimony{evidence, []string{story}}, nil)
 }
 
-// claims compares each deadline of a hold with the guaranteed end of the lease. A library may count from a moment
-// between the recorded call and the sending of the request. Such deadlines are collected, and judged by habit. It
-// returns the number of leases: the grant, and each successful extension.
+// claims compares each deadline of a hold with the guaranteed end of the lease. A library may count from a moment in the
+// middle of a call that has several commands. A deadline that seems to count from the answer is collected, and judged by
+// habit. It returns the number of leases: the grant, and each successful extension.
 func (l *leases) claims(n int32, h *hold) (leases int64) {
 	l.claim(n, h.acquire, h)
 	for _, i := range l.c.extends(h) {
@@ -115,7 +115,8 @@ func (l *leases) claim(n, i int32, h *hold) {
 				"are sure until %s only",
 				who(op.Worker), clock(op.Return), l.c.name(h), clock(op.Until), human.Duration(op.TTL), clock(op.Call),
 				clock(op.Call+life)), *op)
-	case 2*(op.Until-op.Call-sure) < op.Return-op.Call: // the client takes time before it reads its clock
+	// it counts from a command in the middle of the call, or the client takes time before it reads its clock
+	case 8*(op.Return+sure-op.Until) > op.Return-op.Call:
 		l.misses["late-stamp"]++
 	default:
 		if len(l.late) == 0 {
