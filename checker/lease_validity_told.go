@@ -2,7 +2,6 @@ package checker
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -15,19 +14,6 @@ import (
 // the other grant, the fault that made servers forget the hold, and the end of the lease by the last renewal. Pauses of
 // the holder's process are left out.
 type Told struct {
-	Notice
-	// Faults has a notice for each fault, about holds that were lost while it was in force; only for several faults.
-	Faults []FaultNotice `json:"faults,omitempty"`
-}
-
-// FaultNotice is the Notice for holds that were lost while a fault was in force.
-type FaultNotice struct {
-	Fault int64 `json:"fault"` // index in Header.Faults
-	Notice
-}
-
-// Notice says how soon some holders learned of a loss.
-type Notice struct {
 	Count int64 `json:"count"` // number of lost holds whose workers lived
 	Never int64 `json:"never"` // number of these whose holders learned nothing until they released
 	// Unknown is the number of lost holds with an unknown time of loss: the lock does not say when it renewed.
@@ -43,10 +29,10 @@ type Notice struct {
 	after []int64 // times until holders were told, sorted; not stored in files
 }
 
-// Add adds another run. It drops the notices of single faults, because each run has faults of its own.
+// Add adds another run.
 func (t *Told) Add(o *Told) {
 	t.Count, t.Never, t.Unknown = t.Count+o.Count, t.Never+o.Never, t.Unknown+o.Unknown
-	t.Inside, t.Lease, t.Faults = max(t.Inside, o.Inside), max(t.Lease, o.Lease), nil
+	t.Inside, t.Lease = max(t.Inside, o.Inside), max(t.Lease, o.Lease)
 	if o.Max != nil && (t.Max == nil || *o.Max > *t.Max) {
 		t.Max = o.Max
 	}
@@ -57,20 +43,19 @@ func (t *Told) Add(o *Told) {
 
 // quantiles computes the quantiles. They are nil if the times of some holders are missing, because files do not store
 // these times.
-func (n *Notice) quantiles() {
-	n.P50, n.P99 = nil, nil
-	told := len(n.after)
-	if told == 0 || int64(told) < n.Count-n.Never-n.Unknown {
+func (t *Told) quantiles() {
+	t.P50, t.P99 = nil, nil
+	told := len(t.after)
+	if told == 0 || int64(told) < t.Count-t.Never-t.Unknown {
 		return
 	}
-	if n.P50 = &n.after[(told-1)/2]; told >= 100 {
-		n.P99 = &n.after[(told*99+99)/100-1]
+	if t.P50 = &t.after[(told-1)/2]; told >= 100 {
+		t.P99 = &t.after[(told*99+99)/100-1]
 	}
 }
 
 // loss is a hold that was lost before its holder released it.
 type loss struct {
-	fault int64 // -1 = none
 	told  bool
 	known bool          // the time of the loss is known
 	after time.Duration // time until the holder was told, or released
@@ -95,17 +80,7 @@ func (l *leases) heard() *Told {
 			}
 		}
 	}
-	t := &Told{Notice: l.sum(all)}
-	byFault := map[int64][]loss{}
-	for _, x := range all {
-		byFault[x.fault] = append(byFault[x.fault], x)
-	}
-	for _, fault := range slices.Sorted(maps.Keys(byFault)) {
-		if len(byFault) > 1 && fault >= 0 {
-			t.Faults = append(t.Faults, FaultNotice{fault, l.sum(byFault[fault])})
-		}
-	}
-	return t
+	return l.sum(all)
 }
 
 // next is the return of the first later grant to another worker that excludes a hold; Forever if the holder had
@@ -146,17 +121,11 @@ func (l *leases) lost(h *hold, other time.Duration) (x loss, lost bool) {
 	if over := l.assured(h); over <= at && (len(l.c.extends(h)) > 0 || l.extends || !l.c.Claims.Renews) {
 		at, x.known = over, true
 	}
-	x.fault = -1
 	if w := l.c.forgot(h, at); w != nil && w.from < at {
 		at, x.known = max(w.from, h.Return), true
 	}
 	if x.known = x.known || l.extends; !x.known {
 		return x, true
-	}
-	for i := range l.c.windows {
-		if w := &l.c.windows[i]; w.fault && w.from <= at && at <= w.to {
-			x.fault = l.c.Ops[w.op].Value
-		}
 	}
 	x.told = heard != history.Forever
 	to := end
@@ -167,8 +136,8 @@ func (l *leases) lost(h *hold, other time.Duration) (x loss, lost bool) {
 	return x, true
 }
 
-func (l *leases) sum(all []loss) Notice {
-	t := Notice{Count: int64(len(all)), Lease: int64(l.c.ttl)}
+func (l *leases) sum(all []loss) *Told {
+	t := &Told{Count: int64(len(all)), Lease: int64(l.c.ttl)}
 	var told []int64
 	for _, x := range all {
 		if !x.known {

@@ -100,7 +100,7 @@ func TestToldAddsUp(t *testing.T) {
 		for range never {
 			all = append(all, loss{known: true, after: 7 * time.Second})
 		}
-		return &Told{Notice: l.sum(append(all, loss{}))}
+		return l.sum(append(all, loss{}))
 	}
 	var many, both []time.Duration
 	for i := range 100 {
@@ -120,7 +120,7 @@ func TestToldAddsUp(t *testing.T) {
 		*sum.P99 != int64(2*time.Second) {
 		t.Errorf("got %s", text)
 	}
-	saved := Told{Notice: Notice{Count: 1, P50: want.P50, Max: want.Max}} // its samples are not stored
+	saved := Told{Count: 1, P50: want.P50, Max: want.Max} // its samples are not stored
 	if sum.Add(&saved); sum.P50 != nil || sum.P99 != nil || *sum.Max != int64(3*time.Second) ||
 		sum.Count != want.Count+1 {
 		t.Errorf("with one from a file: %s", sum.Text())

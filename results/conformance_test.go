@@ -150,8 +150,8 @@ func TestConformanceSaysHowSoonHoldersHear(t *testing.T) {
 			{Checker: "lease-validity", Status: checker.Pass, Told: told}}}
 	}
 	for _, c := range Conformance(history.Claims{Renews: true},
-		[]Run{run(&checker.Told{Notice: checker.Notice{Count: 3, Max: ms(40)}}), run(nil),
-			run(&checker.Told{Notice: checker.Notice{Count: 2, Never: 1, Max: ms(90), Inside: *ms(700)}})}) {
+		[]Run{run(&checker.Told{Count: 3, Max: ms(40)}), run(nil),
+			run(&checker.Told{Count: 2, Never: 1, Max: ms(90), Inside: *ms(700)})}) {
 		want := "in 3 runs; 5 holds lost under a living holder: told after 90.0 ms at most, 1 never, which went on " +
 			"for up to 700 ms"
 		if got := strings.ReplaceAll(c.Summary, "\u00a0", " "); c.Claim == "renews" && got != want {

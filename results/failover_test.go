@@ -125,8 +125,8 @@ func TestAFailoverSaysHowSoonHoldersHear(t *testing.T) {
 	later := int64(1500 * time.Millisecond)
 	for _, never := range []int64{2, 0} {
 		r := &Run{Windows: []FaultWindow{{}}, Availability: &Availability{}, Verdicts: []checker.Verdict{
-			{Checker: "lease-validity", Told: &checker.Told{Notice: checker.Notice{Count: 3, Never: never, Max: &later,
-				Inside: int64(time.Second)}}}}}
+			{Checker: "lease-validity", Told: &checker.Told{Count: 3, Never: never, Max: &later,
+				Inside: int64(time.Second)}}}}
 		f.Take(r)
 	}
 	if f.Told.Count != 6 || f.Told.Never != 2 {
