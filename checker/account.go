@@ -16,10 +16,13 @@ type account struct {
 	broke  map[int32]int   // hold -> the first slip that ended it although its lease was guaranteed
 	ofHold map[int32][]int // hold -> the slips that it made, or that were made against it
 	shared bool            // holds of the page share the lock (readers, or permits)
+	untold bool            // there is no story: the model does not support the page, or found none in time
 	loose  freeing         // set if shared: releases of holds that were over
 }
 
 func newAccount() *account { return &account{broke: map[int32]int{}, ofHold: map[int32][]int{}} }
+
+func noStory(shared bool) *account { return &account{untold: true, shared: shared} }
 
 // slip is a step of a story that a correct lock makes only if its servers forget something.
 type slip struct {
@@ -36,8 +39,7 @@ type slip struct {
 // with besideHolds holds before and after it.
 const partHolds, besideHolds = 1 << 17, 1 << 10
 
-// tell returns the account of a page; nil if the model does not support something on the page, or found no story in
-// time.
+// tell returns the account of a page.
 func (c *Case) tell(holds []int32) *account {
 	if c.stories == nil {
 		c.stories = map[int32]*account{}
@@ -59,7 +61,7 @@ func (c *Case) account(holds []int32) *account {
 	alone, shared := c.split(holds)
 	t.shared = len(shared) > 0
 	if c.beyondModel() != "" || !c.inParts(t, alone, partHolds, besideHolds) {
-		return nil
+		return noStory(t.shared)
 	}
 	r := ruler{c: c}
 	for _, n := range holds {
@@ -68,7 +70,7 @@ func (c *Case) account(holds []int32) *account {
 		}
 		p, story := c.story(c.excluders(n, alone, shared))
 		if story.Status != model.Explained {
-			return nil
+			return noStory(t.shared)
 		}
 		c.slips(t, p, &story, n, n)
 	}
@@ -97,9 +99,6 @@ func (c *Case) split(holds []int32) (alone, shared []int32) {
 // exclusive hold that it was upgraded to do not exclude each other.
 func (c *Case) excluders(n int32, alone, shared []int32) []int32 {
 	h, list := &c.holds[n], []int32{n}
-	if h.upgraded {
-		return list
-	}
 	last := h.Return
 	for _, i := range slices.Concat(c.extends(h), []int32{h.Release}, c.sentAgain[n]) {
 		if i >= 0 && c.Ops[i].Outcome != history.Unknown {
@@ -157,15 +156,14 @@ func (c *Case) inParts(t *account, holds []int32, many, beside int) bool {
 	return true
 }
 
-// among explains a chain of holds, each of which excludes the hold before it, as if all of them excluded each other. It
-// returns nil if no story explains them.
+// among explains a chain of holds, each of which excludes the hold before it, as if all of them excluded each other.
 func (c *Case) among(holds []int32) *account {
 	t := newAccount()
 	t.shared = true
 	holds = slices.Clone(holds)
 	slices.Sort(holds)
 	if holds = slices.Compact(holds); c.beyondModel() != "" || !c.inParts(t, holds, len(holds), 0) {
-		return nil
+		return noStory(true)
 	}
 	return t
 }
@@ -218,12 +216,10 @@ func (t *account) freed(c *Case, since, by time.Duration) int32 {
 	return -1
 }
 
-// freer returns the release that freed the lock of hold n before a moment; -1 if none exists.
-func (t *account) freer(c *Case, n int32, by time.Duration) int32 {
-	if k, ok := t.broke[n]; ok && t.slips[k].deviates(history.ForeignRelease) {
-		return t.slips[k].op
-	}
-	return t.freed(c, c.holds[n].Call, by)
+// robbed reports whether a release of another hold ended hold n.
+func (t *account) robbed(n int32) bool {
+	k, ok := t.broke[n]
+	return ok && t.slips[k].deviates(history.ForeignRelease)
 }
 
 // slips adds the slips in a story of some holds. A holder that lost the lock by a slip does not know that, so its later
@@ -255,9 +251,7 @@ func (c *Case) slips(t *account, p *pages, s *model.Story, first, last int32) {
 			k.first = first
 		}
 		for _, h := range lost {
-			if h = p.hold(h); h < 0 {
-				continue
-			}
+			h = p.hold(h)
 			if _, known := t.broke[h]; !known {
 				t.broke[h] = n
 			}
@@ -296,7 +290,7 @@ func (k *slip) deviates(cause string) bool { return k.Deviation != nil && k.Devi
 func (t *account) of(p pair) int {
 	best, class := -1, 4
 	look := func(n int, broke bool) {
-		if d := t.slips[n].Deviation; !broke && d != nil && d.Keeps() {
+		if d := t.slips[n].Deviation; !broke && d != nil && d.Keeps {
 			return
 		}
 		at := 3
@@ -358,9 +352,6 @@ func (c *Case) gaveBack(k *slip) bool {
 
 // doubles adds the double grants of the story that no pair of overlapping holds has shown.
 func (x *examiner) doubles() {
-	if x.told == nil {
-		return
-	}
 	for n := range x.told.slips {
 		k := &x.told.slips[n]
 		if k.deviates(history.DoubleGrant) && k.against >= 0 && !x.blamed[k.hold] && !x.blamed[k.against] {
@@ -374,11 +365,7 @@ func (x *examiner) doubles() {
 // slipped iterates over the slips of all pages, page by page, and within a page in the order of time.
 func (c *Case) slipped(yield func(*slip) bool) {
 	for _, holds := range c.byKey {
-		t := c.tell(holds)
-		if t == nil {
-			continue
-		}
-		list := slices.Clone(t.slips)
+		list := slices.Clone(c.tell(holds).slips)
 		slices.SortStableFunc(list, func(a, b slip) int { return cmp.Compare(a.At, b.At) })
 		for i := range list {
 			if !yield(&list[i]) {

@@ -155,7 +155,7 @@ func answersDisagree(t testing.TB, h *history.History) (wrong string, illegal in
 	}
 	c = prepared(t, h)
 	told := c.tell(c.byKey[0])
-	if told == nil {
+	if told.untold {
 		return "no story", 0
 	}
 	for _, one := range list {

@@ -76,9 +76,6 @@ func (f *findings) gravest(c *Case) []string {
 		}
 		return n
 	})
-	if i := slices.Index(order, history.DoubleGrant); f.bare { // no release can explain this double grant
-		order = slices.Insert(slices.Delete(order, i, i+1), 0, history.DoubleGrant)
-	}
 	return order
 }
 

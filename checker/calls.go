@@ -190,9 +190,8 @@ func (k *callsCheck) hung(h *history.Hung, driver bool) {
 	k.accuseCall(history.HungCall, &op, story)
 }
 
-// calling returns the worker's call that was in progress when the suite cancelled it; otherwise the worker's call that
-// never returned. Waiting for a message is not recorded: then the result has no Kind, and begins with the worker's last
-// return.
+// calling returns the worker's call that was in progress when the suite cancelled it. Waiting for a message is not
+// recorded: then the result has no Kind, and begins with the worker's last return.
 func (k *callsCheck) calling(h *history.Hung) (found history.Op) {
 	for i := range k.Ops {
 		op := &k.Ops[i]
@@ -203,9 +202,7 @@ func (k *callsCheck) calling(h *history.Hung) (found history.Op) {
 		if op.Call <= h.CalledOff && op.Return > h.CalledOff {
 			return *op
 		}
-		if h.GivenUp > 0 && op.Return == history.Forever {
-			found = *op
-		} else if found.Kind == 0 && op.Return <= h.CalledOff {
+		if op.Return <= h.CalledOff {
 			found.Worker, found.Key, found.Process = op.Worker, op.Key, op.Process
 			found.Call, found.Return = max(found.Call, op.Return), history.Forever
 		}

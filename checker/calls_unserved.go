@@ -62,9 +62,6 @@ func (k *callsCheck) inVain(process int16, p *vainTries) {
 	}
 	first, last := p.first, p.last
 	from, to, bound := k.Ops[first].Call, k.Ops[last].Return, k.bound(history.Release)
-	if to-from < bound { // most series are this short, and need no search through the windows
-		return
-	}
 	since, _, _ := k.served(from, to)
 	if since == history.Forever || k.ran(process, since, to)-k.anySlack() < bound {
 		return

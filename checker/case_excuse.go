@@ -34,7 +34,7 @@ func (c *Case) forgot(h *hold, by time.Duration) *window {
 	switch {
 	case c.Sites > 1 && !w.fault && sites > c.Sites/2: // the sites that lost the key are no majority
 		return nil
-	case last > since && c.onlyServer() && (c.Nodes == 1 || !w.fault):
+	case last > since && c.Nodes == 1:
 		return c.forgotten(h.Key, last, by)
 	}
 	return w
@@ -62,32 +62,6 @@ func (c *Case) remembered(h *hold, by time.Duration) (last time.Duration, sites 
 		}
 	}
 	return last, sites
-}
-
-// onlyServer reports whether the lock has one server. If the history does not give the number, it returns true as long
-// as all seen keys and failures belong to one server.
-func (c *Case) onlyServer() bool {
-	if c.Nodes > 0 || c.Sites > 1 {
-		return c.Nodes == 1
-	}
-	node := int64(-1)
-	same := func(n int64) bool {
-		if node < 0 {
-			node = n
-		}
-		return node == n
-	}
-	for _, i := range c.events {
-		switch op := &c.Ops[i]; op.Kind {
-		case history.Role:
-			return false
-		case history.Sight, history.Incident:
-			if !same(op.Value) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // forgotten returns the window in which servers may have forgotten, between two moments, what they did for a key; nil

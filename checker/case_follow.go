@@ -352,23 +352,14 @@ func (c *Case) cutOff() {
 // contend marks the holds during which another worker tried to get the lock. It compares each try with the last grant
 // that had returned before.
 func (c *Case) contend() {
-	last := map[int32]int32{}                // key -> last hold whose grant returned, plus one
-	waited := make([]*history.Op, c.workers) // by worker: its last try, if it was refused
+	last := map[int32]int32{} // key -> last hold whose grant returned, plus one
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		if op.Kind != history.Acquire || op.Worker < 0 || !op.Outermost() {
 			continue
 		}
-		since := op.Call
-		if w := waited[op.Worker]; op.Outcome == history.OK && w != nil && w.Key == op.Key && op.Call <= w.Return+1 {
-			since = w.Call // both are parts of one call, see Lane.Split
-		}
-		waited[op.Worker] = nil
-		if op.Outcome == history.Failed {
-			waited[op.Worker] = op
-		}
 		if n := last[op.Key] - 1; n >= 0 {
-			c.tried(&c.holds[n], op, since)
+			c.tried(&c.holds[n], op)
 		}
 		if op.Outcome == history.OK {
 			last[op.Key] = c.holdAt(op.ID) + 1
@@ -378,14 +369,14 @@ func (c *Case) contend() {
 
 // tried notes a try that returned after h was granted, and whether this try would show that the lock is broken. Two
 // holds certainly overlap if each begins before the other ends, by more than the clocks may differ. A refused try could
-// have been granted at its return. A successful try could have been granted at its call or, if it had waited, before.
-func (c *Case) tried(h *hold, op *history.Op, since time.Duration) {
-	if h.Worker == op.Worker || since >= h.trusted() || !c.clash(h.Permits, op.Permits) && op.Reason != history.Busy {
+// have been granted at its return, a successful one at its call.
+func (c *Case) tried(h *hold, op *history.Op) {
+	if h.Worker == op.Worker || op.Call >= h.trusted() || !c.clash(h.Permits, op.Permits) && op.Reason != history.Busy {
 		return
 	}
 	h.Contended = true
 	slack := c.slack(h.Process, op.Process)
-	at := min(op.Call, max(since, h.Return+slack+1))
+	at := op.Call
 	if op.Outcome != history.OK {
 		at = op.Return
 	}

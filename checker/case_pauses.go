@@ -205,10 +205,7 @@ func (c *Case) announced(h *hold, op *history.Op) bool {
 	if !before && !c.Claims.Renews {
 		return false
 	}
-	proof := c.acquire(h)
-	if n := lastProof(c, h, at); n >= 0 {
-		proof = &c.Ops[n]
-	}
+	proof := c.proof(h, at)
 	if at < plus(proof.Return, 2*Margin(h.TTL)) {
 		return false // a third of the lease is the reserve of a watchdog: who gives up before has not tried enough
 	}
@@ -232,20 +229,11 @@ func (c *Case) stopped(process int16, from, to, least time.Duration) *window {
 		return nil
 	}
 	asked := c.pauses[process].between(from, to) - c.unasked[process].between(from, to)
-	if c.Bounds.Gap == 0 && !c.recorded(w) {
+	if c.Bounds.Gap == 0 {
 		asked = min(w.to, to) - max(w.from, from)
 	}
 	if asked <= 0 || asked < least {
 		return nil
 	}
 	return w
-}
-
-// recorded tells whether a pause of any process was recorded during a window.
-func (c *Case) recorded(w *window) bool {
-	return slices.ContainsFunc(c.pauses, func(p pauses) bool {
-		before, begun := p.upTo(w.from)
-		sum, more := p.upTo(w.to)
-		return more > begun || sum > before
-	})
 }

@@ -24,8 +24,10 @@ type certificate struct {
 	err     error
 	text    []byte
 
-	chained []bool // by key: the chain of its stores was written
-	told    string // why some page has no story; empty if all have one
+	chained []bool  // by key: the chain of its stores was written
+	finals  []int32 // by key: what was read at the end, as index in Ops plus one; 0 = nothing
+	place   []int32 // by operation: number of a store in its chain, counted from the last; 0 = outside
+	told    string  // why some page has no story; empty if all have one
 }
 
 // proof is a line of a certificate.

@@ -13,9 +13,6 @@ const mostCalls = 12
 // core finds a few calls that contradict each other, among the calls of the holds in the evidence. It removes calls
 // while the rest is still contradictory: a removed call may have happened at any time, or never.
 func (x *certificate) core(evidence []int32) (string, []int32) {
-	if x.refutes == nil {
-		return "", nil
-	}
 	var holds []int32
 	for _, n := range evidence {
 		op := &x.Ops[n]

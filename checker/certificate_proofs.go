@@ -9,18 +9,18 @@ import (
 
 // chains writes the chain of each page's stores, if the chain is complete.
 func (x *certificate) chains() {
-	x.chained = make([]bool, x.keys)
-	stores, finals := make([]bool, x.keys), make([]int32, x.keys)
+	x.chained, x.finals, x.place = make([]bool, x.keys), make([]int32, x.keys), make([]int32, len(x.Ops))
+	stores := make([]bool, x.keys)
 	for i := range x.Ops {
 		switch op := &x.Ops[i]; {
 		case op.Key < 0:
 		case op.Kind == history.Store:
 			stores[op.Key] = stores[op.Key] || op.Outcome != history.Failed
 		case op.Kind == history.Final && op.Outcome == history.OK:
-			finals[op.Key] = int32(i) + 1
+			x.finals[op.Key] = int32(i) + 1
 		}
 	}
-	for k, i := range finals {
+	for k, i := range x.finals {
 		if i == 0 || x.Ops[i-1].Seen == 0 {
 			x.chained[k] = !stores[k]
 			continue
@@ -36,9 +36,10 @@ func (x *certificate) chains() {
 	}
 }
 
-// chain counts the stores of a page's chain from the last one backwards; 0 if the chain is not complete.
+// chain numbers the stores of a page's chain from the last one backwards, and returns their number; 0 if the chain is
+// not complete.
 func (x *certificate) chain(end history.ID, key int32) (n int) {
-	for id := end; id != 0; n++ {
+	for id := end; id != 0; {
 		at := x.at(id)
 		if at < 0 || n > len(x.Ops) {
 			return 0
@@ -47,24 +48,16 @@ func (x *certificate) chain(end history.ID, key int32) (n int) {
 		if op.Kind != history.Store || op.Key != key || blank(op) {
 			return 0
 		}
-		id = op.Seen
+		n++
+		id, x.place[at] = op.Seen, int32(n)
 	}
 	return n
 }
 
-// inChain tells whether a store is in the chain of its page.
-func (x *certificate) inChain(store int32) bool {
-	key := x.Ops[store].Key
-	for i := range x.Ops {
-		if op := &x.Ops[i]; op.Kind == history.Final && op.Key == key && op.Outcome == history.OK {
-			for at := x.at(op.Seen); at >= 0; at = x.at(x.Ops[at].Seen) {
-				if at == store {
-					return true
-				}
-			}
-		}
-	}
-	return false
+// finished tells whether a page's chain was written, or is empty.
+func (x *certificate) finished(key int32) bool {
+	i := x.finals[key]
+	return i > 0 && (x.chained[key] || x.Ops[i-1].Seen == 0)
 }
 
 // noProof is the reason for causes that have no formula.
@@ -218,11 +211,8 @@ func (x *certificate) unrenewed(evidence []int32) (string, []int32) {
 	if h == nil || len(evidence) != 2 || len(x.windows) > 0 || h.Crashed != history.Forever {
 		return "", nil
 	}
-	proof := x.acquire(h)
 	told := &x.Ops[evidence[1]]
-	if n := lastProof(x.Case, h, told.Return); n >= 0 {
-		proof = &x.Ops[n]
-	}
+	proof := x.proof(h, told.Return)
 	over := (&ruler{c: x.Case}).promised(proof)
 	for _, n := range x.extends(h) {
 		if op := &x.Ops[n]; op != proof && op.Call < over && op.Return > proof.Return {
@@ -247,7 +237,7 @@ func (x *certificate) lost(evidence []int32) (string, []int32) {
 		}
 	}
 	for _, n := range stores {
-		if op := &x.Ops[n]; op.Outcome == history.OK && x.finished(op.Key) && !x.inChain(n) {
+		if op := &x.Ops[n]; op.Outcome == history.OK && x.finished(op.Key) && x.place[n] == 0 {
 			return "outside", []int32{n}
 		}
 	}
@@ -265,7 +255,7 @@ func (x *certificate) lost(evidence []int32) (string, []int32) {
 		}
 		for _, s := range stores {
 			if st := &x.Ops[s]; st.Outcome == history.OK && x.before(st.Return, op.Call, st.Process, op.Process) &&
-				x.finished(st.Key) && x.inChain(s) && x.older(op.Seen, s) {
+				x.finished(st.Key) && x.place[s] > 0 && x.older(op.Seen, s) {
 				return "stale", []int32{s, n}
 			}
 		}
@@ -287,24 +277,10 @@ func (x *certificate) lost(evidence []int32) (string, []int32) {
 	return "", nil
 }
 
-// finished tells whether a page's chain was written, or is empty.
-func (x *certificate) finished(key int32) bool {
-	for i := range x.Ops {
-		if op := &x.Ops[i]; op.Kind == history.Final && op.Key == key && op.Outcome == history.OK {
-			return x.chained[key] || op.Seen == 0
-		}
-	}
-	return false
-}
-
-// older reports whether a store that was seen comes before another store in the chain.
+// older reports whether a store that was seen comes before another store in the chain; 0 = the page as it began.
 func (x *certificate) older(seen history.ID, store int32) bool {
-	for at := x.at(seen); at >= 0; at = x.at(x.Ops[at].Seen) {
-		if at == store {
-			return false
-		}
-	}
-	return true
+	at := x.at(seen)
+	return at < 0 || x.place[at] > x.place[store]
 }
 
 // left proves that a key was left over on the servers.

@@ -43,9 +43,7 @@ type findings struct {
 	incidents map[string]int64 // cause -> violations that are not a consequence of an earlier one
 	losses    []pair           // the first few grants that contradict the servers' promises
 	misses    map[string]int64
-	// some page without a story has a double grant, and no release can have freed the lock in between
-	bare    bool
-	doubled int64 // number of holds whose holder certainly relied on the lock at the same time as an earlier holder
+	doubled   int64 // number of holds whose holder certainly relied on the lock at the same time as an earlier holder
 }
 
 const keptLosses = 8 // number of grants that porcupine checks, too
@@ -121,7 +119,7 @@ type examiner struct {
 	c       *Case
 	sweeper *sweeper
 	blamed  map[int32]bool
-	told    *account // the story of the page; nil = there is none
+	told    *account // the story of the page
 }
 
 // key finds the violations among the holds of a key. A hold is blamed once, by the strongest evidence.
@@ -202,7 +200,6 @@ func (x *examiner) add(f finding) {
 	if !f.follows && !f.again {
 		x.incidents[f.cause]++
 	}
-	x.bare = x.bare || x.told == nil && x.c.Sites < 2 && f.cause == history.DoubleGrant
 	if x.c.began(f) < x.c.began(x.first[f.cause]) {
 		x.first[f.cause] = f
 	}
@@ -253,7 +250,7 @@ func (x *examiner) broken(p pair) finding {
 	for q := range x.sweeper.before(p) {
 		chain = append(chain, q)
 	}
-	if t != nil && t.shared {
+	if t.shared && !t.untold {
 		if op := t.freed(x.c, i.Call, j.Return); op >= 0 {
 			return finding{cause: history.ForeignRelease, pair: p, op: op}
 		}
@@ -264,9 +261,6 @@ func (x *examiner) broken(p pair) finding {
 		t = x.c.among(holds)
 	}
 	for _, q := range chain {
-		if t == nil {
-			break
-		}
 		if f, ok := x.c.names(t, q); ok {
 			return f
 		}
@@ -278,11 +272,6 @@ func (x *examiner) broken(p pair) finding {
 	if w := x.c.forgot(i, by); w != nil {
 		return finding{cause: history.ServiceLoss, pair: p, op: w.op, why: w}
 	}
-	for q := range x.sweeper.before(p) { // if servers kept the hold before the pair, the pair's first hold began later
-		if w := x.c.forgot(&x.c.holds[q.first], x.c.holds[q.second].Return); w != nil {
-			return finding{cause: history.ServiceLoss, pair: p, op: w.op, why: w}
-		}
-	}
 	return finding{cause: history.DoubleGrant, pair: p, op: -1}
 }
 
@@ -291,12 +280,6 @@ func (x *examiner) collision(p pair) {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	s := x.sweeper
 	over := s.assured(i)
-	if x.told != nil {
-		if n := x.told.of(p); n >= 0 && x.told.slips[n].deviates(history.SilentReacquire) {
-			x.add(x.worst(p))
-			return
-		}
-	}
 	if plus(j.Return, x.c.slack(i.Process, j.Process)) < over {
 		x.add(x.worst(p))
 		return
@@ -312,17 +295,17 @@ func (x *examiner) collision(p pair) {
 	}
 	// servers may have kept the lock until the deadline, had they not forgotten it
 	kept := i.Until <= s.latest(i) && x.c.forgot(i, j.Return) != nil
-	if i.Until > over && !kept {
+	if proof := x.c.proof(i, history.Forever); i.Until > over && !kept {
 		x.add(finding{cause: history.OverClaim, pair: p, op: -1,
-			why: x.c.late(i.Process, i.proof(x.c).Call, i.proof(x.c).Return, i.proof(x.c).Return, i.Until-over)})
+			why: x.c.late(i.Process, proof.Call, proof.Return, proof.Return, i.Until-over)})
 		return
 	}
 	x.add(x.worst(p))
 }
 
-// proof is the call from which the lease of a hold counts: its Acquire, or its last successful extension.
-func (h *hold) proof(c *Case) *history.Op {
-	if n := lastProof(c, h, history.Forever); n >= 0 {
+// proof is the call from which the lease of a hold counts at a moment: its Acquire, or its last successful extension.
+func (c *Case) proof(h *hold, by time.Duration) *history.Op {
+	if n := lastProof(c, h, by); n >= 0 {
 		return &c.Ops[n]
 	}
 	return c.acquire(h)
@@ -335,7 +318,7 @@ func (x *examiner) unrenewed(p pair) finding {
 	if op := x.c.presumed(i); op >= 0 {
 		return finding{cause: history.OverClaim, pair: p, op: op}
 	}
-	proof, over := i.proof(x.c), x.sweeper.assured(i)
+	proof, over := x.c.proof(i, history.Forever), x.sweeper.assured(i)
 	since, least := proof.Return, enough(i, proof.Return, over)
 	if over-since < Margin(i.TTL) {
 		since = proof.Call // when the answer came, too little of the lease was left
@@ -365,21 +348,16 @@ func (c *Case) unsettled(h *hold, from, to time.Duration) bool {
 // presumed returns the extension without an answer that gave the holder its deadline; -1 if an answer gave the
 // deadline.
 func (c *Case) presumed(h *hold) int32 {
-	told, last := c.acquire(h).Until, int32(-1)
-	for _, n := range c.extends(h) {
-		switch op := &c.Ops[n]; op.Outcome {
-		case history.OK:
-			told = max(told, op.Until)
-		case history.Unknown:
-			if op.Until == h.Until {
-				last = n
+	for _, n := range slices.Backward(c.extends(h)) {
+		if op := &c.Ops[n]; op.Until == h.Until {
+			if op.Outcome == history.OK {
+				return -1
+			} else if op.Outcome == history.Unknown {
+				return n
 			}
 		}
 	}
-	if told >= h.Until {
-		return -1
-	}
-	return last
+	return -1
 }
 
 // share tells whether two holds have the same token, so that an extension cannot tell them apart.

@@ -109,9 +109,8 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 		kept = others
 	}
 	far := slices.MaxFunc(kept, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
-	if x.told != nil { // since an earlier wrong release, there may be one permit too many
-		f.op = x.told.freed(x.c, -history.Forever, x.c.holds[n].Return)
-	}
+	// since an earlier wrong release, there may be one permit too many
+	f.op = x.told.freed(x.c, -history.Forever, x.c.holds[n].Return)
 	switch {
 	case f.op >= 0:
 		f.pair.first, f.why = far.hold, nil
@@ -161,7 +160,7 @@ func (x *examiner) besides(p pair) func(yield func(pair) bool) {
 		c, s, w := x.c, x.sweeper, &x.c.holds[p.second]
 		list, coupled := c.holdsOf(w.Key), c.Sites < 2
 		at, _ := slices.BinarySearch(list, p.second)
-		if x.told == nil || !x.told.shared || w.Permits > 0 {
+		if !x.told.shared || w.Permits > 0 {
 			return
 		}
 		hi := s.slot(w, coupled).hi

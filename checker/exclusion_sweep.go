@@ -32,13 +32,9 @@ type timed struct {
 // hold. Holds are sorted by their calls, and no interval starts before the call, so the queue stays short.
 func (s *sweeper) inOrder(holds []int32, measure func(h *hold) (t timed, keep bool), visit func(t *timed)) {
 	s.queue = s.queue[:0]
-	early := time.Duration(0)
-	if s.scope != asRead {
-		early = s.c.Bounds.Slack
-	}
 	for _, n := range holds {
 		h := &s.c.holds[n]
-		for call := h.Call - early; len(s.queue) > 0 && s.queue[0].at < call; {
+		for call := h.Call - s.c.Bounds.Slack; len(s.queue) > 0 && s.queue[0].at < call; {
 			visit(&s.queue[0])
 			s.queue.pop()
 		}

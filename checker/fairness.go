@@ -55,13 +55,6 @@ func (c *Case) bypasses() *bypasses {
 	sizes := c.manyWaits()
 	b := &bypasses{Case: c, grants: make([]int64, c.workers), pages: room[period](&c.scratch, sizes),
 		granted: room[bool](&c.scratch, sizes)}
-	if c.Claims.Ordered {
-		n := 0
-		for _, size := range sizes {
-			n += int(size)
-		}
-		b.waits = history.Make[wait](&c.scratch, n)[:0]
-	}
 	c.waits(func(w *wait) {
 		if w.key < 0 {
 			return
@@ -76,7 +69,7 @@ func (c *Case) bypasses() *bypasses {
 			b.longest = new(*w)
 		}
 		if c.Claims.Ordered {
-			b.waits = append(b.waits, *w)
+			b.waits = history.Append(&c.scratch, b.waits, *w)
 		}
 	})
 	slices.SortStableFunc(b.waits, func(x, y wait) int { return cmp.Compare(x.stop, y.stop) })
@@ -250,6 +243,20 @@ func (b *bypasses) verdict() Verdict {
 	return v
 }
 
+// passed lists the tries that show that a later wait ended before an earlier one: the refusal that put the earlier
+// waiter into the queue, its last try, and the grant to the later waiter.
+func (c *Case) passed(refused time.Duration, earlier, later *wait) (list []history.Op) {
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		mine := op.Worker == earlier.worker && (op.Return == refused || op.Call == earlier.asked)
+		theirs := op.Worker == later.worker && op.Return == later.stop
+		if op.Kind == history.Acquire && (mine || theirs) {
+			list = append(list, *op)
+		}
+	}
+	return list
+}
+
 // jain is Jain's index of the workers' grants (Jain, Chiu, Hawe 1984): 1 if all workers have the same number, 1/n if
 // one worker has all grants.
 func (b *bypasses) jain() float64 {
@@ -264,18 +271,10 @@ func (b *bypasses) jain() float64 {
 	return sum * sum / (float64(max(b.workers, b.Workers)) * squares)
 }
 
-// tell adds to the verdict the refusal that put the earlier waiter into the queue, that waiter's last try, and the
-// grant to the later waiter.
+// tell adds the first inversion to the verdict.
 func (b *bypasses) tell(v *Verdict) {
 	earlier, later := b.evidence[0], b.evidence[1]
-	for i := range b.Ops {
-		op := &b.Ops[i]
-		mine := op.Worker == earlier.worker && (op.Return == b.since || op.Call == earlier.asked)
-		theirs := op.Worker == later.worker && op.Return == later.stop
-		if op.Kind == history.Acquire && (mine || theirs) {
-			v.Evidence = append(v.Evidence, *op)
-		}
-	}
+	v.Evidence = b.passed(b.since, earlier, later)
 	v.Story = []string{
 		fmt.Sprintf("%s was refused, and so in the queue, at %s", who(earlier.worker), clock(b.since)),
 		fmt.Sprintf("%s asked for the first time at %s and was granted the lock at %s", who(later.worker),

@@ -3,7 +3,6 @@ package checker
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"hammerlock/history"
@@ -41,7 +40,10 @@ func checkLeaseValidity(c *Case) Verdict {
 	l := &leases{ruler: ruler{c: c}, misses: v.Misses, quick: history.Forever}
 	for _, n := range c.byCall {
 		if h := &c.holds[n]; h.Outcome == history.OK {
-			v.Exposed += l.claims(n, h)
+			c.granting(h, func(i int32) {
+				v.Exposed++
+				l.claim(n, i, h)
+			})
 			l.loss(n, h, c.tell(c.holdsOf(h.Key)))
 		}
 	}
@@ -77,20 +79,18 @@ func (l *leases) fail(cause, story string, evidence ...history.Op) {
 	l.blame(cause, testimony{evidence, []string{story}}, nil)
 }
 
-// claims compares each deadline of a hold with the guaranteed end of the lease. A library may count from a moment in the
-// middle of a call that has several commands. A deadline that seems to count from the answer is collected, and judged by
-// habit. It returns the number of leases: the grant, and each successful extension.
-func (l *leases) claims(n int32, h *hold) (leases int64) {
-	l.claim(n, h.acquire, h)
-	for _, i := range l.c.extends(h) {
-		if l.c.Ops[i].Outcome == history.OK {
-			l.claim(n, i, h)
-			leases++
+// granting visits the calls that gave a hold its leases: the grant, and each successful extension.
+func (c *Case) granting(h *hold, visit func(i int32)) {
+	visit(h.acquire)
+	for _, i := range c.extends(h) {
+		if c.Ops[i].Outcome == history.OK {
+			visit(i)
 		}
 	}
-	return leases + 1
 }
 
+// claim compares a deadline with the guaranteed end of the lease. A library may count from a moment in the middle of a
+// call that has several commands. A deadline that seems to count from the answer is collected, and judged by habit.
 func (l *leases) claim(n, i int32, h *hold) {
 	op := &l.c.Ops[i]
 	life := l.least(op.TTL)
@@ -98,7 +98,8 @@ func (l *leases) claim(n, i int32, h *hold) {
 		return
 	}
 	if op.Until == history.Forever {
-		if to := h.trusted(); !l.c.Claims.Renews && to > plus(l.assured(h), h.proof(l.c).Latency()) && i == h.acquire {
+		late := plus(l.assured(h), l.c.proof(h, history.Forever).Latency())
+		if to := h.trusted(); !l.c.Claims.Renews && to > late && i == h.acquire {
 			l.fail(history.OverClaim,
 				fmt.Sprintf("%s was told no end of %s and believed in it until %s; the lease was sure until %s only",
 					who(op.Worker), l.c.name(h), clock(to), clock(l.assured(h))), *op)
@@ -160,15 +161,8 @@ func (l *leases) slow() (list []period) {
 		}
 	}
 	for _, n := range l.c.byCall {
-		h := &l.c.holds[n]
-		if h.Outcome != history.OK {
-			continue
-		}
-		add(h.acquire)
-		for _, x := range l.c.extends(h) {
-			if l.c.Ops[x].Outcome == history.OK {
-				add(x)
-			}
+		if h := &l.c.holds[n]; h.Outcome == history.OK {
+			l.c.granting(h, add)
 		}
 	}
 	return list
@@ -178,17 +172,7 @@ func (l *leases) slow() (list []period) {
 // loss; without one, a foreign release is blamed, or a premature loss. If the lease was over, a lock that renews is
 // blamed.
 func (l *leases) loss(n int32, h *hold, story *account) {
-	told := int32(-1)
-	if h.Release >= 0 {
-		if op := &l.c.Ops[h.Release]; op.Outcome == history.Failed && op.Reason == history.Lost {
-			told = h.Release
-		}
-	}
-	for _, i := range slices.Backward(l.c.extends(h)) {
-		if op := &l.c.Ops[i]; op.Outcome == history.Failed && op.Reason == history.Lost && !l.released(h, op.Return) {
-			told = i
-		}
-	}
+	told := l.denied(h)
 	if told < 0 && (h.Lost == history.Forever || !l.c.Claims.Renews || l.released(h, h.Lost)) {
 		return
 	}
@@ -202,14 +186,18 @@ func (l *leases) loss(n int32, h *hold, story *account) {
 			l.misses["premature-loss"]++
 			return
 		}
-		if story != nil && l.c.Sites < 2 {
+		if !story.untold && l.c.Sites < 2 || story.robbed(n) {
+			return // the story tells why
+		}
+		if op := story.freed(l.c, h.Call, at); op >= 0 {
+			l.freedBy(op, h, at, evidence)
 			return
 		}
-		freer := int32(-1)
-		if story != nil {
-			freer = story.freer(l.c, n, at)
-		}
-		l.early(h, at, over, freer, evidence)
+		l.fail(history.PrematureLoss,
+			fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, "+
+				"and there was no fault",
+				who(h.Worker), clock(at), l.c.name(h), clock(l.c.proof(h, history.Forever).Call), clock(over)),
+			evidence...)
 		return
 	}
 	ranOut := told >= 0 && told == h.Release && l.c.Ops[told].Call < over // it ended after the call of its release
@@ -222,10 +210,7 @@ func (l *leases) loss(n int32, h *hold, story *account) {
 // unrenewed judges a lease that ended although the lock renews leases: was there enough time for a renewal between the
 // answer to the last renewal and the end of the lease?
 func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
-	proof := l.c.acquire(h)
-	if n := lastProof(l.c, h, at); n >= 0 {
-		proof = &l.c.Ops[n]
-	}
+	proof := l.c.proof(h, at)
 	over, renewed := l.promised(proof), "its lease was last renewed at "+clock(proof.Call)
 	why := l.c.unrenewable(h, proof, over)
 	if l.c.unseen(h) {

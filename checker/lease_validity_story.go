@@ -7,21 +7,12 @@ import (
 	"hammerlock/history"
 )
 
-// early blames the reason why a lease ended too early: a release of another hold, or the servers.
-func (l *leases) early(h *hold, at, over time.Duration, op int32, evidence []history.Op) {
-	begin := h.proof(l.c).Call
-	if op >= 0 {
-		l.fail(history.ForeignRelease,
-			fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: "+
-				"%s had released it (%s), when its own hold was over",
-				who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), spanned(&l.c.Ops[op])),
-			append(evidence, l.c.Ops[op])...)
-		return
-	}
-	l.fail(history.PrematureLoss,
-		fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, "+
-			"and there was no fault",
-			who(h.Worker), clock(at), l.c.name(h), clock(begin), clock(over)), evidence...)
+// freedBy blames a release of another hold that ended the hold of a victim before its lease was over.
+func (l *leases) freedBy(op int32, victim *hold, heard time.Duration, evidence []history.Op) {
+	c := l.c
+	l.fail(history.ForeignRelease, fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over "+
+		"at %s: %s had released it (%s)", who(victim.Worker), clock(heard), c.name(victim), clock(l.assured(victim)),
+		who(c.Ops[op].Worker), spanned(&c.Ops[op])), append(evidence, c.Ops[op])...)
 }
 
 // told blames a lease that is wrong in the story of its page: it ended early, lasted too long, was not extended, or was
@@ -39,10 +30,11 @@ func (l *leases) told(k *slip) {
 	case k.deviates(history.PrematureLoss) && c.Sites < 2: // with several sites, loss judges this
 		text = fmt.Sprintf("%s had %s no more at %s; the lease counted from %s was sure until %s, "+
 			"and there was no fault",
-			who(h.Worker), c.name(h), clock(k.At), clock(h.proof(c).Call), clock(l.assured(h)))
-		if heard := l.denied(h); heard != nil {
+			who(h.Worker), c.name(h), clock(k.At), clock(c.proof(h, history.Forever).Call), clock(l.assured(h)))
+		if n := l.denied(h); n >= 0 {
+			heard := &c.Ops[n]
 			if op := c.tell(c.holdsOf(h.Key)).freed(c, h.Call, heard.Return); op >= 0 {
-				l.early(h, heard.Return, l.assured(h), op, []history.Op{*c.acquire(h), *heard})
+				l.freedBy(op, h, heard.Return, []history.Op{*c.acquire(h), *heard})
 				return
 			}
 			if e := c.ended(h, history.Forever, 0); e != nil && e.Deleted() {
@@ -88,26 +80,24 @@ func (l *leases) robbed(k *slip) {
 		return
 	}
 	c, victim := l.c, &l.c.holds[k.against]
-	heard := l.denied(victim)
-	if heard == nil || heard.Call > l.assured(victim) {
+	n := l.denied(victim)
+	if n < 0 || c.Ops[n].Call > l.assured(victim) {
 		return
 	}
-	l.fail(k.Deviation.Name, fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: "+
-		"%s had released it (%s)", who(victim.Worker), clock(heard.Return), c.name(victim), clock(l.assured(victim)),
-		who(c.Ops[k.op].Worker), spanned(&c.Ops[k.op])), *c.acquire(victim), *heard, c.Ops[k.op])
+	l.freedBy(k.op, victim, c.Ops[n].Return, []history.Op{*c.acquire(victim), c.Ops[n]})
 }
 
-// denied is the first call of a hold that was answered "not yours"; nil if none exists.
-func (l *leases) denied(h *hold) *history.Op {
+// denied is the first call of a hold that was answered "not yours" before a release explains that; -1 if none exists.
+func (l *leases) denied(h *hold) int32 {
 	for _, n := range append(l.c.extends(h), h.Release) {
 		if n < 0 {
 			continue
 		}
-		if op := &l.c.Ops[n]; op.Outcome == history.Failed && op.Reason == history.Lost {
-			return op
+		if op := &l.c.Ops[n]; op.Outcome == history.Failed && op.Reason == history.Lost && !l.released(h, op.Return) {
+			return n
 		}
 	}
-	return nil
+	return -1
 }
 
 // before is the latest end of a lease, according to the answers that came before one of its extensions.

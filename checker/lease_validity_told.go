@@ -124,9 +124,7 @@ func (l *leases) lost(h *hold, other time.Duration) (x loss, lost bool) {
 	if w := l.c.forgot(h, at); w != nil && w.from < at {
 		at, x.known = max(w.from, h.Return), true
 	}
-	if x.known = x.known || l.extends; !x.known {
-		return x, true
-	}
+	x.known = x.known || l.extends
 	x.told = heard != history.Forever
 	to := end
 	if x.told {

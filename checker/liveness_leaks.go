@@ -133,9 +133,6 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 		cause, calls, quick = l.phantom(try), []*history.Op{try}, l.quick(try)
 		where += fmt.Sprintf(", though %s was told at %s that it was not granted the lock", who(try.Worker),
 			clock(try.Return))
-		if try.Reason == history.Quorum {
-			cause = history.Leftover
-		}
 	}
 	if 2*o.sites <= l.Sites && cause != "" {
 		cause = history.Leftover

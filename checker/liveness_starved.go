@@ -162,16 +162,7 @@ func (l *livenessCheck) passedOver(w, reader *wait) {
 		l.accuse(history.Starved, nil) // only the first one is described
 		return
 	}
-	var evidence []history.Op
-	for i := range l.Ops {
-		op := &l.Ops[i]
-		if op.Kind == history.Acquire &&
-			(op.Worker == w.worker && (op.Return == w.queued || op.Call == w.asked) || op.Worker == reader.worker &&
-				op.Return == reader.stop) {
-			evidence = append(evidence, *op)
-		}
-	}
-	l.accuse(history.Starved, evidence,
+	l.accuse(history.Starved, l.passed(w.queued, w, reader),
 		fmt.Sprintf("page %d: %s, a writer, was refused at %s and still at %s; %s, a reader, "+
 			"came at %s and was granted the lock at %s",
 			w.key, who(w.worker), clock(w.queued), clock(w.asked), who(reader.worker), clock(reader.start),

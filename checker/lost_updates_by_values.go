@@ -20,6 +20,7 @@ type counted struct {
 	final        int64
 	read         bool              // the page was read at the end
 	by           map[int64][]int32 // value -> acknowledged stores of it; all but one of them are lost
+	last         int32             // the acknowledged store that was answered last
 	doubled      int64             // number of stores that are lost for this reason
 }
 
@@ -89,7 +90,7 @@ func (u *updates) blamePage(p *counted, lost int64) {
 		}
 	}
 	for range lost {
-		u.loses(u.forgotten(history.Overwritten), p.last(), -1)
+		u.loses(u.forgotten(history.Overwritten), p.last, -1)
 	}
 }
 
@@ -129,21 +130,10 @@ func (p *counted) store(value int64, i int32) {
 	if p.by == nil {
 		p.by = map[int64][]int32{}
 	}
-	p.acknowledged++
+	p.acknowledged, p.last = p.acknowledged+1, i
 	if p.by[value] = append(p.by[value], i); len(p.by[value]) > 1 {
 		p.doubled++
 	}
-}
-
-// last is the acknowledged store of the greatest value.
-func (p *counted) last() int32 {
-	best, at := int64(-1), int32(0)
-	for value, stores := range p.by {
-		if value > best {
-			best, at = value, stores[0]
-		}
-	}
-	return at
 }
 
 func (u *updates) ofValues(unread int, inexact bool, more int64) Verdict {

@@ -97,7 +97,7 @@ func (v *Verdict) Proved() (at time.Duration) {
 func KeepsOut(cause string) bool {
 	for i := range model.Deviations {
 		if d := &model.Deviations[i]; d.Name == cause {
-			return d.Keeps()
+			return d.Keeps
 		}
 	}
 	return cause == history.PartKept // a phantom of a try for several pages

@@ -30,7 +30,6 @@ type facts struct {
 	waits        bool          // only its grant call has begun, for the same pass
 	freeing      int32         // call: a successful release under way; -1 = none
 	maybeFreeing int32         // call: an unanswered release that has begun; -1 = none
-	maybeLonger  int32         // call: the last unanswered extension that has begun; -1 = none
 }
 
 // explainer looks for the story of a page. It cuts the page at moments whose state is the same in each story. It walks
@@ -101,8 +100,7 @@ func (e *explainer) list() {
 func (e *explainer) know() {
 	e.holds, e.done = make([]facts, len(e.p.Holds)), make([]bool, len(e.p.Calls))
 	for i := range e.holds {
-		e.holds[i] = facts{grant: -1, answered: -1, first: -1, proof: -1, kept: -1, freeing: -1, maybeFreeing: -1,
-			maybeLonger: -1}
+		e.holds[i] = facts{grant: -1, answered: -1, first: -1, proof: -1, kept: -1, freeing: -1, maybeFreeing: -1}
 	}
 	for i, v := range e.events {
 		c := &e.p.Calls[v.call]

@@ -67,15 +67,13 @@ func (e *explainer) walk(from, to int32) bool {
 	return true
 }
 
-// opens notes the start of a release or of an unanswered extension.
+// opens notes the start of a release.
 func (h *facts) opens(c *Call, n int32) {
 	switch {
 	case c.Kind == Release && c.Unanswered:
 		h.maybeFreeing = n
 	case c.Kind == Release:
 		h.freeing = n
-	case c.Kind == Extend && c.Unanswered:
-		h.maybeLonger = n
 	}
 }
 
@@ -95,7 +93,7 @@ func (e *explainer) returned(n int32, c *Call) bool {
 	case Seen:
 		return !c.Endless && (mine || e.enter(c)) && e.use(n, c)
 	default:
-		return (mine || e.enter(c)) && (e.use(n, c) || e.longer(c) && e.use(n, c))
+		return (mine || e.enter(c)) && e.use(n, c)
 	}
 }
 
@@ -136,25 +134,6 @@ func (e *explainer) use(n int32, c *Call) bool {
 	default:
 		o.lease = e.p.alive(o.lease, at, c.To)
 	}
-	e.done[n] = true
-	e.note(n, at)
-	return true
-}
-
-// longer lets an unanswered extension of the call's hold have its effect. It returns false if no such extension can
-// have had its effect.
-func (e *explainer) longer(c *Call) bool {
-	h := &e.holds[c.Hold]
-	n := h.maybeLonger
-	if n < 0 || e.done[n] {
-		return false
-	}
-	x, o := &e.p.Calls[n], &e.one
-	at, over := max(o.cur, x.From), e.p.over(&o.lease)
-	if at > over || at > c.To {
-		return false
-	}
-	o.lease, o.cur = e.p.begin(x, at, min(over, c.To)), at
 	e.done[n] = true
 	e.note(n, at)
 	return true

@@ -167,12 +167,3 @@ func (s *Step) After(held []int32) []int32 {
 	}
 	return held
 }
-
-// Answers reports whether a step is only a wrong answer: a deviation that changes nothing in the servers.
-func (s *Step) Answers() bool {
-	switch s.Deviation {
-	case &Deviations[falseRelease], &Deviations[doubleRelease], &Deviations[falseRefusal], &Deviations[falseExtension]:
-		return true
-	}
-	return false
-}
