@@ -275,7 +275,7 @@ func (h *hold) releases(i int32, op *history.Op) {
 func (c *Case) settle(h *hold, crashes []time.Duration) {
 	if h.Release >= 0 {
 		h.doubtful = h.doubtful || len(c.reenters(h)) > 0 && h.answer == history.Unknown
-		if h.answer == history.OK && c.Claims.Owned && !h.doubtful && !c.reentered(h, history.Forever, h.releaseCall) {
+		if h.answer == history.OK && c.Claims.Owned && !h.doubtful && !c.reentered(h, h.releaseCall) {
 			h.ending = returned
 		}
 	}
@@ -307,14 +307,12 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 	}
 }
 
-// reentered reports whether a re-entry may have granted the lock again to an owner whose hold had ended. Such a
-// re-entry was called before the moment `to` and had no answer. Or it was answered after the moment `from`, and the
-// answer did not count it as a further entry.
-func (c *Case) reentered(h *hold, from, to time.Duration) bool {
+// reentered reports whether a re-entry may have granted the lock again to an owner whose hold had ended: it was called
+// before a moment and had no answer.
+func (c *Case) reentered(h *hold, by time.Duration) bool {
 	return slices.ContainsFunc(c.reenters(h), func(i int32) bool {
 		op := &c.Ops[i]
-		return op.Kind == history.Acquire && op.Call < to &&
-			(op.Outcome == history.Unknown || op.Outcome == history.OK && op.Value <= 1 && op.Return > from)
+		return op.Kind == history.Acquire && op.Call < by && op.Outcome == history.Unknown
 	})
 }
 

@@ -75,6 +75,7 @@ func (c *Case) findWindows() {
 	}
 	all := c.windows
 	c.failovers(all)
+	c.strangers(all)
 	c.windows = c.dropPlanned(all)
 	c.findPauses(all)
 	c.addUp()
@@ -135,6 +136,23 @@ func (c *Case) addUp() {
 			e := *w.effect
 			e.Spares = false
 			w.effect = &e
+		}
+	}
+}
+
+// strangers finds faults that stopped only processes without workers, as the recorded pauses show.
+func (c *Case) strangers(all []window) {
+	for i := range all {
+		f := &all[i]
+		stopped := func(w window) bool {
+			return c.Ops[w.op].Kind == history.Gap && c.Ops[w.op].Value == 0 && w.meets(f.from, f.to)
+		}
+		died := func(op history.Op) bool { return op.Kind == history.Crash && f.from <= op.Call && op.Call <= f.to }
+		if f.fault && slices.Equal(f.effect.Hits, []history.Party{history.Clients}) &&
+			slices.ContainsFunc(all, stopped) &&
+			!slices.ContainsFunc(all, func(w window) bool { return stopped(w) && c.working[c.Ops[w.op].Process] }) &&
+			!slices.ContainsFunc(c.Ops, died) {
+			f.effect = counting
 		}
 	}
 }

@@ -34,9 +34,7 @@ func (l *livenessCheck) bars() []barred {
 		if op.Kind != history.Acquire || op.Outcome != history.Failed || op.Reason != history.Busy || op.Worker < 0 {
 			continue
 		}
-		key := l.joint(op.Key)
-		if n := after(free, key, op.Call); n < len(free) && free[n].key == key && free[n].from <= op.Call &&
-			op.Return <= free[n].to {
+		if n := l.within(free, op); n >= 0 {
 			if refused[n]++; refused[n] > collisions && list[n].try == nil {
 				list[n].try = op
 			}
@@ -83,9 +81,8 @@ func (l *livenessCheck) writersBarred() {
 		var first, last *history.Op
 		at := -1
 		for _, op := range w {
-			n := after(free, op.Key, op.Call)
-			if n == len(free) || free[n].key != op.Key || free[n].from > op.Call || op.Return > free[n].to ||
-				l.disturbed.meets(op.Call, op.Return) {
+			n := l.within(free, op)
+			if n < 0 || l.disturbed.meets(op.Call, op.Return) {
 				continue
 			}
 			if n == at {

@@ -81,14 +81,7 @@ func (l *livenessCheck) withheld(left []stretch) {
 			!l.served(op.Permits) {
 			continue
 		}
-		within := func(list []stretch) int {
-			n := after(list, op.Key, op.Return-1)
-			if n < len(list) && list[n].key == op.Key && list[n].from <= op.Call && op.Return <= list[n].to {
-				return n
-			}
-			return -1
-		}
-		if n := within(left); n >= 0 && within(free) >= 0 {
+		if n := l.within(left, op); n >= 0 && l.within(free, op) >= 0 {
 			if last[n] = int32(i) + 1; first[n] == 0 {
 				first[n] = int32(i) + 1
 			}

@@ -167,6 +167,16 @@ func after(list []stretch, key int32, at time.Duration) int {
 	return n
 }
 
+// within is the index of the period of a page that contains a try; -1 if there is none. The list is sorted by page.
+func (l *livenessCheck) within(list []stretch, op *history.Op) int {
+	key := l.joint(op.Key)
+	n := after(list, key, op.Return-1)
+	if n < len(list) && list[n].key == key && list[n].from <= op.Call && op.Return <= list[n].to {
+		return n
+	}
+	return -1
+}
+
 // aMoment is a silence that is negligible compared with the patience.
 const aMoment = patience / 20
 

@@ -210,7 +210,7 @@ func (p *pages) inner(h *hold, place, i int32) {
 
 // mayBeInner reports whether it is unknown if a release is the outermost one, because an earlier call has no answer.
 func (c *Case) mayBeInner(h *hold, release *history.Op) bool {
-	return c.reentered(h, history.Forever, release.Call) || h.doubtful && slices.ContainsFunc(c.reenters(h),
+	return c.reentered(h, release.Call) || h.doubtful && slices.ContainsFunc(c.reenters(h),
 		func(i int32) bool { return c.Ops[i].Outcome == history.Unknown && c.Ops[i].Call < release.Call })
 }
 
