@@ -29,8 +29,8 @@ const patience = time.Second
 const collisions = 4
 
 // liveCauses are the causes, the worst first.
-var liveCauses = []string{history.Deadlock, history.Stuck, history.LostWakeup, history.Crossing, history.Starved,
-	history.PartKept, history.Phantom, history.Leak, history.Leftover, history.TTLTooLong}
+var liveCauses = append(slices.Clip(waits), history.PartKept, history.Phantom, history.Leak, history.Leftover,
+	history.TTLTooLong)
 
 // stretch is a period on one page.
 type stretch struct {

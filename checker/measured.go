@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,8 +28,17 @@ func WithMeasured(all []Verdict, m *history.Measured, h *history.Header, ttl tim
 	if v.Status == Pass {
 		return append(all, v)
 	}
+	for i := range all {
+		if w := &all[i]; w.Status == Fail && slices.Contains(waits, w.Cause) {
+			w.Status, w.Cause, w.Causes, w.Remedy = Inconclusive, "", nil, ""
+			w.Summary = "the driver may have kept its waiters waiting: " + w.Summary
+		}
+	}
 	return append([]Verdict{v}, all...)
 }
+
+// waits are the causes of waiters that are not served. A program that is slow keeps them waiting, too.
+var waits = []string{history.Deadlock, history.Stuck, history.LostWakeup, history.Crossing, history.Starved}
 
 // A client must do these things on every new connection. An omission shows when connections have broken, or immediately
 // if a driver does not pass on its settings.

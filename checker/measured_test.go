@@ -103,6 +103,21 @@ func TestALateDriverIsNoExcuseForTheLock(t *testing.T) {
 	}
 }
 
+// TestALateDriverKeepsWaiters: who waits in vain may wait for the program, and not for the lock. A key that is left
+// behind is the lock's.
+func TestALateDriverKeepsWaiters(t *testing.T) {
+	for median, want := range map[time.Duration][2]Status{ms: {Fail, Fail}, time.Second: {Inconclusive, Fail}} {
+		all := []Verdict{{Checker: history.Liveness, Status: Fail, Cause: history.Stuck},
+			{Checker: history.Liveness, Status: Fail, Cause: history.Leak}}
+		m := &history.Measured{Driver: &history.Driver{Pings: 3, Median: median}}
+		all = WithMeasured(all, m, &history.Header{}, time.Second)
+		all = slices.DeleteFunc(all, func(v Verdict) bool { return v.Checker == "driver" })
+		if got := [2]Status{all[0].Status, all[1].Status}; got != want || (all[0].Cause == "") != (want[0] != Fail) {
+			t.Errorf("%s: got %s, want %s; cause %q", median, got, want, all[0].Cause)
+		}
+	}
+}
+
 func failed(verdicts []Verdict) (causes []string) {
 	for _, v := range verdicts {
 		if v.Status == Fail {
