@@ -36,18 +36,17 @@ func (c *Case) endedFirst(p pair) (h *hold, e *history.EarlyEnd) {
 	return j, e
 }
 
-// shown corrects the cause of a finding by what a server executed, if its story has only grants and losses: a command
-// deleted one of the holds, or it put another token in its place.
+// shown corrects the cause of a finding by what a server executed, if its story has only grants and losses.
 func (c *Case) shown(f finding) finding {
 	if f.cause != history.DoubleGrant && f.cause != history.PrematureLoss {
 		return f
 	}
-	switch _, e := c.endedFirst(f.pair); {
-	case e == nil || e.By == history.Expiry:
-	case e.Deleted():
-		f.cause, f.op = history.ForeignRelease, -1
-	default:
-		f.cause, f.op = history.DoubleGrant, -1
+	h, e := c.endedFirst(f.pair)
+	if e == nil || e.Cause() == "" {
+		return f
+	}
+	if f.cause, f.op = e.Cause(), -1; e.Extended {
+		f.op = lastProof(c, h, e.At)
 	}
 	return f
 }
@@ -55,10 +54,13 @@ func (c *Case) shown(f finding) finding {
 // endedText says how a hold ended in its server.
 func (c *Case) endedText(h *hold, e *history.EarlyEnd) string {
 	switch {
+	case e.Extended:
+		return fmt.Sprintf("in %s the lease of %s was over at %s already: it was not made longer", e.Node, c.name(h),
+			clock(e.At))
 	case e.By == history.Expiry:
 		return fmt.Sprintf("in %s the lease of %s was over at %s already: it is shorter there than the lock says", e.Node,
 			c.name(h), clock(e.At))
-	case !e.Deleted():
+	case e.Cause() == history.DoubleGrant:
 		return fmt.Sprintf("at %s, %s put token %s in the place of that of %s in %s: the acquire is not atomic",
 			clock(e.At), e.By, short(e.Next), who(h.Worker), e.Node)
 	}

@@ -97,12 +97,17 @@ func TestAStreamTellsTheCause(t *testing.T) {
 			history.PrematureLoss, "no fault"},
 		{history.Expiry, 305, false, history.DoubleGrant, "in n1 the lease of", keepTheExpiry,
 			history.PrematureLoss, "no fault"},
+		{"extended", 305, false, history.FalseExtension, "told at 0.200000 s that it had the lock for longer",
+			usual(history.FalseExtension), history.FalseExtension, "it was not made longer"},
 		{"DEL", 350, true, history.DoubleGrant, "cause not shown", notShown, history.ForeignRelease,
 			"at 0.350000 s, DEL deleted"},
 	} {
 		for _, learns := range []bool{false, true} {
 			s := newScript()
 			a := s.acquire(1, 0, 1, 400)
+			if c.by == "extended" {
+				s.extend(a, 199, 200, 400)
+			}
 			judge, cause, story, b := Exclusion, c.cause, c.story, history.ID(0)
 			if learns {
 				judge, cause, story = leaseValidity, c.lost, c.lease
@@ -113,6 +118,9 @@ func TestAStreamTellsTheCause(t *testing.T) {
 			e := history.EarlyEnd{Node: "n1", Token: uint64(a), At: c.at * ms, By: c.by, Next: uint64(b)}
 			if c.last {
 				e.Next = 0
+			}
+			if c.by == "extended" {
+				e.By, e.Extended = history.Expiry, true
 			}
 			s.Measured = &history.Measured{Stream: &history.Stream{Early: []history.EarlyEnd{e}}}
 			all := []Verdict{judge.Check(s.prepare(t))}

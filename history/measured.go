@@ -54,14 +54,26 @@ type EarlyEnd struct {
 	At    time.Duration `json:"at_ns"`          // when its stream reported the end
 	By    string        `json:"by"`             // the command; Expiry if the server's own lease was over
 	Next  uint64        `json:"next,omitempty"` // the token that was written there next; 0 = none
+	// Extended says that an extension which was answered before that had promised a later end.
+	Extended bool `json:"extended,omitempty"`
 }
-
-// Deleted reports whether a command deleted the hold, and wrote no other token in its place. All commands that write a
-// token have SET in their names.
-func (e *EarlyEnd) Deleted() bool { return e.By != Expiry && !strings.Contains(e.By, "SET") }
 
 // Expiry stands for the command that ended a hold, if its lease in the server was over.
 const Expiry = "expiry"
+
+// Cause is the cause of a violation that follows from the end; empty if the server's lease was too short. All
+// commands that put another token in the place of the hold's have SET in their names.
+func (e *EarlyEnd) Cause() string {
+	switch {
+	case e.By != Expiry && strings.Contains(e.By, "SET"):
+		return DoubleGrant
+	case e.By != Expiry:
+		return ForeignRelease
+	case e.Extended:
+		return FalseExtension
+	}
+	return ""
+}
 
 // Settled counts operations with an outcome that the client does not know, by what the streams show.
 type Settled struct {

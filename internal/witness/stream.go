@@ -32,7 +32,8 @@ type Stream struct {
 	writes  map[uint64][]*write // indexed by the hash of the token
 	free    map[place]*write    // the last write of a key that is gone, until the next token is written there
 	calls   []call
-	full    bool // some calls were not kept
+	longer  map[history.ID][]call // successful extensions by hold
+	full    bool                  // some calls were not kept
 	closed  time.Duration
 	sum     history.Stream
 }
@@ -73,7 +74,7 @@ type call struct {
 // NewStream makes a Stream for the keys of locks. Each server has a name, and the number of its site.
 func NewStream(clock *history.Clock, keys, names []string, sites []int) *Stream {
 	s := &Stream{clock: clock, locks: map[string]bool{}, states: map[place]*state{}, writes: map[uint64][]*write{},
-		free: map[place]*write{}}
+		free: map[place]*write{}, longer: map[history.ID][]call{}}
 	for _, k := range keys {
 		s.locks[k] = true
 	}
@@ -247,6 +248,9 @@ func (s *Stream) promoted(e wire.Event) {
 
 // Observe adds an operation of the run. Only one goroutine may call it.
 func (s *Stream) Observe(op *history.Op) {
+	if op.Kind == history.Extend && op.Outcome == history.OK && op.TTL > 0 && !s.full {
+		s.longer[op.Hold] = append(s.longer[op.Hold], call{call: op.Call, answer: op.Return, ttl: op.TTL})
+	}
 	outermost := op.Kind == history.Acquire && op.Hold == op.ID && op.Token != 0 && op.Permits == 0
 	if op.Outcome == history.Failed || !outermost && (op.Kind != history.Release || op.Value > 0) || s.full {
 		return

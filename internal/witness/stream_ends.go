@@ -12,7 +12,7 @@ import (
 const mostEarly = 1000
 
 // earlyEnds lists the holds that ended in a server before their release was called: by a command, or by an expiry before
-// their first lease was over. Effects are read later than they happen, so no end is listed too early. A token that was
+// their lease was over. Effects are read later than they happen, so no end is listed too early. A token that was
 // written again was renewed in two steps, and a token of several holds shows nothing.
 func (s *Stream) earlyEnds(tokens map[history.ID]uint64) {
 	released, holds := map[uint64]time.Duration{}, map[uint64]int{}
@@ -33,10 +33,16 @@ func (s *Stream) earlyEnds(tokens map[history.ID]uint64) {
 		called, known := released[c.token]
 		for _, w := range s.writes[c.token] {
 			x := history.EarlyEnd{Node: s.servers[w.server].name, Token: c.token, At: w.gone, By: w.by, Next: w.next}
+			over := c.call + c.ttl
+			for _, l := range s.longer[c.hold] {
+				if l.answer < w.gone {
+					over, x.Extended = l.call+l.ttl, !w.early
+				}
+			}
 			if !w.early {
 				x.By = history.Expiry
 			}
-			ended := w.gone > 0 && w.by != "" && (w.early || w.gone < c.call+c.ttl)
+			ended := w.gone > 0 && w.by != "" && (w.early || w.gone < over)
 			if ended && (!known || w.gone < called) && w.next != c.token && !s.servers[w.server].replica {
 				s.sum.Early = append(s.sum.Early, x)
 			}

@@ -43,7 +43,7 @@ func played(t *testing.T, lines ...string) *history.Stream {
 				Kind: wire.TapBegan, Server: 1, At: at,
 				Origin: wire.Origin{History: "two", Before: "one", Upto: int64(offset)},
 			})
-		case w[0] == "acquire" || w[0] == "release" || w[0] == "woken":
+		case w[0] == "acquire" || w[0] == "release" || w[0] == "woken" || w[0] == "extend":
 			_, _ = fmt.Sscan(line, &kind, &hold, &outcome, &token, &call, &answer)
 			op := history.Op{
 				Kind: history.Acquire, ID: hold, Hold: hold, Token: history.Hash(token), Call: call * time.Millisecond,
@@ -54,6 +54,8 @@ func played(t *testing.T, lines ...string) *history.Stream {
 				op.Woken = history.Signal
 			case "release":
 				op.Kind, op.ID = history.Release, 1000+hold
+			case "extend":
+				op.Kind, op.ID, op.TTL = history.Extend, 2000+hold, 20*time.Millisecond
 			}
 			op.Outcome = map[string]history.Outcome{"ok": history.OK, "failed": history.Failed}[outcome]
 			s.Observe(&op)
@@ -115,6 +117,11 @@ var streams = map[string]struct {
 		[]string{"1 10" + set, "1 20 SET lock b PXAT " + far, "acquire 1 ok a 0 2", "acquire 2 ok b 1 3"},
 		history.Stream{Effects: 2, Compared: 2, Early: []history.EarlyEnd{{
 			Node: "n1", Token: history.Hash("a"), At: 2 * time.Millisecond, By: "SET", Next: history.Hash("b")}}}},
+	"an extension that made nothing longer": {
+		[]string{"1 10 SET lock a PXAT 1000005", "acquire 1 ok a 0 2", "extend 1 ok a 3 4", "acquire 3 failed c 4 5",
+			"acquire 3 failed c 4 5", "1 20 DEL lock", "1 30 SET lock b PXAT " + far, "acquire 2 ok b 6 7"},
+		history.Stream{Effects: 3, Compared: 2, Early: []history.EarlyEnd{{Node: "n1", Token: history.Hash("a"),
+			At: 6 * time.Millisecond, By: history.Expiry, Next: history.Hash("b"), Extended: true}}}},
 	"renewed in two steps": {
 		[]string{"1 10" + set, "1 20 DEL lock", "1 30" + set, "acquire 1 ok a 0 2"},
 		history.Stream{Effects: 3, Compared: 1}},
