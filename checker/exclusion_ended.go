@@ -67,3 +67,23 @@ func (c *Case) endedText(h *hold, e *history.EarlyEnd) string {
 	return fmt.Sprintf("at %s, %s deleted %s in %s, and its holder had not released it", clock(e.At), e.By, c.name(h),
 		e.Node)
 }
+
+const askAMajority = "Grant the lock only if more than half of all sites have it, those included that did not answer. " +
+	"See locks/catalogue/redlock.go."
+
+// minority names a hold of a pair that was on too few sites, by their streams; empty if none is known.
+func (c *Case) minority(p pair) string {
+	if c.Measured == nil || c.Measured.Stream == nil {
+		return ""
+	}
+	for _, n := range [2]int32{p.first, p.second} {
+		h := &c.holds[n]
+		for _, m := range c.Measured.Stream.Minority {
+			if m.Token == c.acquire(h).Token {
+				return fmt.Sprintf("%s was granted %s on %d of %d sites, which is no majority", who(h.Worker), c.name(h),
+					m.Sites, c.Sites)
+			}
+		}
+	}
+	return ""
+}

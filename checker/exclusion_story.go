@@ -230,6 +230,9 @@ func consequence(c *Case, r *ruler, f finding) (story []string, remedy string, k
 		}
 		return []string{c.endedText(h, e)}, remedy, remedy != ofTheCause
 	}
+	if text := c.minority(f.pair); text != "" {
+		return []string{text}, askAMajority, true
+	}
 	story, remedy = doubled(c, r, f, &c.holds[f.pair.first], &c.holds[f.pair.second])
 	return story, remedy, remedy != ofTheCause
 }

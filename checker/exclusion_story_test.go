@@ -61,6 +61,12 @@ func TestWhatToDoFollowsTheStory(t *testing.T) {
 			s.acquire(1, 0, 2, 400)
 			s.acquire(2, 1, 3, 400)
 		}, "not atomic", glossary.FindCause(history.DoubleGrant).Remedy},
+		"on too few sites": {func(s *script) {
+			s.acquire(1, 0, 2, 400)
+			b := s.acquire(2, 1, 3, 400)
+			s.Sites, s.Measured = 5, &history.Measured{Stream: &history.Stream{
+				Minority: []history.Minority{{Token: uint64(b), Sites: 2}}}}
+		}, "on 2 of 5 sites", askAMajority},
 		"an extension in between": {func(s *script) {
 			s.extend(s.acquire(1, 0, 1, 400), 300, 301, 400)
 			s.acquire(2, 310, 311, 400)

@@ -43,8 +43,16 @@ type Stream struct {
 	Breaks  []string   `json:"breaks,omitempty"` // where a stream broke off or was unreadable
 	// Early are the first holds that ended in a server before their lease was over and before their release was called.
 	Early []EarlyEnd `json:"early,omitempty"`
+	// Minority are the first grants that were on some independent sites, but on no majority of them.
+	Minority []Minority `json:"minority,omitempty"`
 	// more locks were granted than are kept: later ones were not looked up
 	Overflow bool `json:"overflow,omitempty"`
+}
+
+// Minority is a grant on too few of several independent sites.
+type Minority struct {
+	Token uint64 `json:"token"`
+	Sites int    `json:"sites"` // that had it at some time
 }
 
 // EarlyEnd is the end of a hold in a server, while its holder was sure to have the lock.

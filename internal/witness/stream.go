@@ -318,6 +318,9 @@ func (s *Stream) compare(c *call) {
 		removed := s.on(c.token, func(w *write) bool { return w.gone > 0 && (w.early || w.gone <= c.answer+delivery) })
 		executed = 2*(all-removed) <= s.sites
 	}
+	if c.kind == history.Acquire && !executed && all > 0 && len(s.sum.Minority) < mostEarly {
+		s.sum.Minority = append(s.sum.Minority, history.Minority{Token: c.token, Sites: all})
+	}
 	if !executed && len(s.sum.Against) < mostAgainst {
 		s.sum.Against = append(s.sum.Against,
 			fmt.Sprintf("the %s of w%02d at %.6f s was answered, and no stream has its effect", c.kind, c.worker,

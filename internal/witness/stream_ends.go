@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// mostEarly is the largest number of holds in the result that ended too early.
+// mostEarly is the largest number of holds in the result that ended too early, or were on too few sites.
 const mostEarly = 1000
 
 // earlyEnds lists the holds that ended in a server before their release was called: by a command, or by an expiry before

@@ -158,3 +158,25 @@ func TestStream(t *testing.T) {
 		}
 	}
 }
+
+// TestAMinority: a grant that two of five sites have made is listed, and one that three have made is not.
+func TestAMinority(t *testing.T) {
+	clock := history.NewOrderedClock(0)
+	s := NewStream(clock, []string{"lock"}, []string{"n1", "n2", "n3", "n4", "n5"}, []int{0, 1, 2, 3, 4})
+	for server := range 5 {
+		s.Event(wire.Event{Kind: wire.TapBegan, Server: server, Origin: wire.Origin{History: "one"}})
+		token := "a"
+		if server > 2 {
+			token = "b"
+		}
+		s.Effect(&wire.Effect{Server: server, At: time.Duration(server + 1), Args: []string{"SET", "lock", token}})
+	}
+	for id, token := range []string{"a", "b"} {
+		s.Observe(&history.Op{Kind: history.Acquire, Outcome: history.OK, ID: history.ID(id + 1),
+			Hold: history.ID(id + 1), Token: history.Hash(token), Return: 9})
+	}
+	s.Close(time.Minute)
+	if got := s.Sum().Minority; len(got) != 1 || got[0] != (history.Minority{Token: history.Hash("b"), Sites: 2}) {
+		t.Errorf("got %v", got)
+	}
+}
