@@ -105,7 +105,7 @@ const semaphore = refresh => folder => ({
     const mutex = new Mutex(clients[0], key, options);
     return await mutex.tryAcquire() ? { ok: true, token: mutex.identifier, hold: mutex } : { busy: true };
   },
-  async extend() { return { error: "redis-semaphore lengthens leases by itself only" }; },
+  async extend() { return { unsupported: true }; },
   async release(mutex) { await mutex.release(); return { ok: true }; },
 });
 
@@ -148,7 +148,7 @@ const redisLock = folder => ({
       require(folder)(once)(key, ttl).then(release => answer({ ok: true, token, hold: release }));
     });
   },
-  async extend() { return { error: "redis-lock cannot extend" }; },
+  async extend() { return { unsupported: true }; },
   async release(release) {
     const deleted = await release();
     if (deleted === undefined) return { error: "its lease is over by the library's own clock: nothing was sent" };

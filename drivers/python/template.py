@@ -4,7 +4,7 @@
 What stands there now is a right lock without a library: SET NX PX, and scripts that compare the token. Everything below the
 three functions is the protocol of docs/DRIVERS.md, and can stay.
 """
-import json, os, secrets, socket, sys, threading
+import inspect, json, os, secrets, socket, sys, threading, traceback
 
 NAME, VERSION = "template", "1"
 CLAIMS = ["excludes", "expires", "owned", "cleans"]  # what your lock promises, and is judged by
@@ -19,7 +19,7 @@ def acquire(key, token, ttl_ms):
 
 
 def extend(key, token, ttl_ms):
-    """Makes the lease ttl_ms long from now on. False if the lock is not ours any more."""
+    """Makes the lease ttl_ms long from now on. False if the lock is not ours any more. extend = None: the library has no such call."""
     return redis("EVAL", IF_OURS % '"PEXPIRE", KEYS[1], ARGV[2]', 1, key, token, ttl_ms)
 
 
@@ -50,25 +50,32 @@ def serve(m):
     elif m["op"] == "acquire":
         token = secrets.token_hex(16)
         holds[m["id"]] = m["key"], token
-        granted = acquire(m["key"], token, m["ttl_ms"], *(m[by] for by in ("mode", "permits") if by in m))
+        granted = checked("acquire", acquire(m["key"], token, m["ttl_ms"], *(m[by] for by in ("mode", "permits") if by in m)))
         if not granted:
             del holds[m["id"]]
             return {"busy": True, "token": token}
         if isinstance(granted, str):
             holds[m["id"]] = m["key"], granted
         return {"ok": True, "token": holds[m["id"]][1]}
-    elif m["op"] == "extend" and not extend(*holds[m["hold"]], m["ttl_ms"]):
-        return {"lost": True}
-    elif m["op"] == "release" and not release(*holds.pop(m["hold"])):
+    elif m["op"] == "extend" and not (extend and checked("extend", extend(*holds[m["hold"]], m["ttl_ms"]))):
+        return {"lost" if extend else "unsupported": True}
+    elif m["op"] == "release" and not checked("release", release(*holds.pop(m["hold"]))):
         return {"lost": True}
     return {"ok": True}  # also to ping, cancel and close
+
+
+def checked(name, result):
+    """Refuses what a slip returns. None of acquire is False: clients say so of a key that is there."""
+    if inspect.isawaitable(result) or result is None and name != "acquire":
+        raise TypeError(f"{name} must return True or False, and returned {result!r}")
+    return result.decode() if isinstance(result, bytes) else result
 
 
 def answer(m):
     try:
         say(id=m["id"], **serve(m))
-    except Exception as e:
-        say(id=m["id"], error=repr(e), token=holds.get(m["id"], [""])[-1])
+    except BaseException as e:  # a call without an answer is blamed on the lock
+        say(id=m["id"], error=f"{e!r}, {traceback.extract_tb(e.__traceback__)[-1]}", token=holds.get(m["id"], [""])[-1])
 
 
 def say(**m):

@@ -182,6 +182,8 @@ func (w *worker) outcome(ctx context.Context, a *message) error {
 		return locks.ErrMaybeBusy
 	case a.Lost:
 		return locks.ErrLost
+	case a.Unsupported:
+		return errors.ErrUnsupported
 	case a.Error != nil && ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", *a.Error, ctx.Err())
 	case a.Error != nil:

@@ -86,11 +86,14 @@ type message struct {
 	Least    float64  `json:"least_ms"`
 	Permits  int      `json:"permits"`
 
-	ID    *uint64  `json:"id"`
-	OK    bool     `json:"ok"`
-	Busy  bool     `json:"busy"`
-	Lost  bool     `json:"lost"`
-	Error *string  `json:"error"`
+	ID    *uint64 `json:"id"`
+	OK    bool    `json:"ok"`
+	Busy  bool    `json:"busy"`
+	Lost  bool    `json:"lost"`
+	Error *string `json:"error"`
+
+	Unsupported bool `json:"unsupported"`
+
 	Token string   `json:"token"`
 	Fence int64    `json:"fence"`
 	Valid *float64 `json:"valid_ms"`
@@ -335,18 +338,20 @@ const maxValid = 365 * 24 * time.Hour
 // mistake says what is wrong with a reply; empty if nothing is.
 func (m *message) mistake(op string) string {
 	said := 0
-	for _, is := range []bool{m.OK, m.Busy, m.Lost, m.Error != nil && !m.Lost} {
+	for _, is := range []bool{m.OK, m.Busy, m.Lost, m.Unsupported, m.Error != nil && !m.Lost} {
 		if is {
 			said++
 		}
 	}
 	switch {
 	case said != 1:
-		return `an answer says one of "ok":true, "busy":true, "lost":true and "error":"..."`
+		return `an answer says one of "ok":true, "busy":true, "lost":true, "unsupported":true and "error":"..."`
 	case m.Busy && op != opAcquire && op != opUpgrade:
 		return fmt.Sprintf(`"busy" is an answer to acquire and upgrade, not to %s`, op)
 	case m.Lost && op != opExtend && op != opRelease && op != opReenter && op != opUpgrade:
 		return fmt.Sprintf(`"lost" is an answer to extend, release, reenter and upgrade, not to %s`, op)
+	case m.Unsupported && op != opExtend:
+		return fmt.Sprintf(`"unsupported" is an answer to extend, not to %s`, op)
 	case m.Valid != nil && (math.IsNaN(*m.Valid) || *m.Valid < 0 || *m.Valid > float64(maxValid/time.Millisecond)):
 		return fmt.Sprintf("valid_ms %g: a duration from the beginning of the call, in milliseconds, "+
 			"0 or more and at most a year", *m.Valid)

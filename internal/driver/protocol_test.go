@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,23 @@ func TestWhatOutlivesAWorker(t *testing.T) {
 		}
 		if s, err := m.spec([]string{"x"}, nil); err != nil || s.Outlives != want {
 			t.Errorf("%s: got %v, %v, want %v", says, s.Outlives, err, want)
+		}
+	}
+}
+
+// TestALockThatCannotExtend: the reply "unsupported" is an error of which it is certain that nothing was done. It
+// replies to extend only.
+func TestALockThatCannotExtend(t *testing.T) {
+	m, err := read([]byte(`{"id":1,"unsupported":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (&worker{}).outcome(t.Context(), &m); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("got %v", err)
+	}
+	for op, right := range map[string]bool{opExtend: true, opAcquire: false, opRelease: false, opReenter: false} {
+		if wrong := m.mistake(op); (wrong == "") != right {
+			t.Errorf("%s: got %q", op, wrong)
 		}
 	}
 }
