@@ -3,27 +3,42 @@
 //
 // tests(Lock) starts bin/verify, which visits pages under the locks of this process, and reads its verdicts. new Lock(sites) is made
 // once for each worker process of the suite, with its servers (docs/DRIVERS.md); several live at a time. It has the methods of
-// template.js: acquire(key, token, ttl), extend(key, token, ttl) and release(key, token), of which several are called at once.
-const { describe, before, it } = require("node:test"), { execFile, execFileSync } = require("node:child_process");
+// template.js: acquire(key, token, ttl), extend(key, token, ttl) and release(key, token), of which several are called at once. A lock that
+// cannot be extended has no extend. close() is called at the end, if the lock has it: a client that stays open keeps node alive.
+const { describe, before, after, it } = require("node:test"), { execFile, execFileSync } = require("node:child_process");
 const assert = require("node:assert"), crypto = require("node:crypto"), fs = require("node:fs"), net = require("node:net");
 const os = require("node:os"), path = require("node:path"), readline = require("node:readline");
 
 // Declares the tests. No scenarios are all; flags are more of verify's, more is more of the greeting, as { permits: 3 }.
 function tests(Lock, { claims = ["excludes", "expires", "owned", "cleans"], scenarios, topology = "single", flags = [], more } = {}) {
-  const verify = process.env.HAMMERLOCK || "bin/verify";
+  if (process.env.VITEST || process.env.JEST_WORKER_ID) throw new Error("these are tests of node:test: run the file with node --test");
+  const named = process.env.HAMMERLOCK || "bin/verify";
+  const folders = named.includes("/") ? [""] : process.env.PATH.split(":");
+  const verify = folders.map((folder) => path.resolve(folder, named)).find(fs.existsSync);
+  if (!verify) throw new Error(`there is no ${named} here: the variable HAMMERLOCK must name Hammerlock's program verify`);
   describe(Lock.name, () => {
-    let result;
+    let result, folder, child;
+    const locks = [];
     before(async () => {
-      const folder = fs.mkdtempSync(path.join(os.tmpdir(), "hammerlock-")), socket = path.join(folder, "s");
+      folder = fs.mkdtempSync(path.join(os.tmpdir(), "hammerlock-"));
+      const socket = path.join(folder, "s");
       const hello = { hello: "hammerlock-driver", protocol: 1, name: Lock.name, version: "1", claims, ...more };
-      const server = net.createServer((conn) => session(conn, Lock, hello)).listen(socket);
-      const args = ["--topology", topology, "--lock", `exec:'${process.execPath}' '${__filename}' '${socket}'`, "--json", "--quiet", "--out", folder,
-        ...(scenarios ? ["--scenario", scenarios.join(",")] : []), ...flags];
-      const [stdout, stderr] = await new Promise((done) => execFile(verify, args, { maxBuffer: 1 << 30 }, (e, out, err) => done([out, err || String(e)])));
+      const server = net.createServer((conn) => session(conn, Lock, hello, locks)).listen(socket);
+      const args = ["--topology", topology, "--lock", `exec:'${process.execPath}' '${__filename}' '${socket}'`, "--json", "--quiet",
+        "--out", folder, ...(scenarios ? ["--scenario", scenarios.join(",")] : []), ...flags];
+      const [failed, stdout, stderr] = await new Promise((done) => {
+        child = execFile(verify, args, { maxBuffer: 1 << 30 }, (...all) => done(all));
+      });
       server.close();
-      fs.rmSync(folder, { recursive: true });
-      if (!stdout) throw new Error(`verify: ${stderr}`);
+      if (!failed || !stdout) fs.rmSync(folder, { recursive: true });
+      for (const lock of locks) await Promise.resolve(lock.close?.()).catch((e) => console.error(e));
+      if (!stdout) throw new Error(`verify: ${stderr || failed}`);
       result = JSON.parse(stdout);
+    });
+    after(() => {
+      child.kill(); // if the runner has given up
+      const open = () => console.error(`node lives on: does ${Lock.name} have a close() that ends its clients?`);
+      setTimeout(open, 2000).unref();
     });
     for (const name of scenarios || listed(verify)) {
       it(name, (t) => {
@@ -31,12 +46,14 @@ function tests(Lock, { claims = ["excludes", "expires", "owned", "cleans"], scen
         if (!run) return t.skip("it was not run: it does not apply to this lock, or another one failed before");
         const wrong = run.verdicts.filter((v) => v.status === "fail"), open = run.verdicts.find((v) => v.status === "inconclusive");
         if (wrong.length) {
-          assert.fail([...wrong.map((v) => `${v.checker}: ${v.summary}`), ...(wrong[0].story || []), wrong[0].remedy, run.command].join("\n"));
+          assert.fail([...wrong.map((v) => `${v.checker}: ${v.summary}`), ...(wrong[0].story || []), wrong[0].remedy,
+            `kept; judged again by: '${verify}' check '${path.join(folder, run.name)}'`,
+            `the same random choices: flags: ["--seed", "${run.seed}"]`].join("\n"));
         }
         if (open) t.skip(`undecided: ${open.checker}: ${open.summary}`);
       });
     }
-    it("verdict", () => assert.strictEqual(result.exit.code, 0, result.exit.reason));
+    it("verdict", () => assert.strictEqual(result.exit.code, 0, `${result.exit.reason}; kept in ${folder}`));
   });
 }
 
@@ -47,23 +64,24 @@ function listed(verify) {
 }
 
 // What one program of the suite asks.
-function session(conn, Lock, hello) {
+function session(conn, Lock, hello, locks) {
   const holds = new Map(), say = (m) => conn.write(JSON.stringify(m) + "\n");
   let lock;
   const serve = async (m) => {
-    if (m.op === "open") lock = new Lock(m.sites);
-    if (m.op === "extend" && !(await lock.extend(...holds.get(m.hold), m.ttl_ms))) return { lost: true };
+    if (m.op === "open") locks.push(lock = new Lock(m.sites));
+    if (m.op === "extend" && !lock.extend) return { unsupported: true };
+    if (m.op === "extend" && !(await call(lock, "extend", ...holds.get(m.hold), m.ttl_ms))) return { lost: true };
     if (m.op === "release") {
       const hold = holds.get(m.hold);
       holds.delete(m.hold);
-      if (!(await lock.release(...hold))) return { lost: true };
+      if (!(await call(lock, "release", ...hold))) return { lost: true };
     }
     if (m.op !== "acquire") return { ok: true };
     const token = crypto.randomBytes(16).toString("hex");
     holds.set(m.id, [m.key, token]);
-    const granted = await lock.acquire(m.key, token, m.ttl_ms, m.mode || m.permits);
-    if (typeof granted === "string") holds.set(m.id, [m.key, granted]);
-    if (granted) return { ok: true, token: holds.get(m.id)[1] };
+    const granted = await call(lock, "acquire", m.key, token, m.ttl_ms, m.mode || m.permits);
+    if (typeof granted === "string" || Buffer.isBuffer(granted)) holds.set(m.id, [m.key, granted]);
+    if (granted) return { ok: true, token: Buffer.isBuffer(granted) ? undefined : holds.get(m.id)[1] };
     holds.delete(m.id);
     return { busy: true, token };
   };
@@ -71,8 +89,22 @@ function session(conn, Lock, hello) {
   say(hello);
   readline.createInterface({ input: conn }).on("error", () => {}).on("line", (line) => {
     const m = JSON.parse(line);
-    serve(m).then((a) => say({ id: m.id, ...a }), (e) => say({ id: m.id, error: String(e), token: (holds.get(m.id) || ["", ""])[1] }));
+    const token = () => (holds.get(m.id) || ["", ""])[1];
+    serve(m).then((a) => say({ id: m.id, ...a }), (e) => say({ id: m.id, error: String(e) + place(e), token: token() }));
   });
+}
+
+// Calls a method of the lock, and refuses the result of a slip. Null of acquire is false: clients say so of a key that is there.
+async function call(lock, name, ...words) {
+  const result = await lock[name](...words);
+  if (result === undefined) throw new TypeError(`${name} of ${lock.constructor.name} returned undefined: is a return missing?`);
+  return Buffer.isBuffer(result) && Buffer.from(result.toString()).equals(result) ? result.toString() : result;
+}
+
+// The place in the lock's own code that threw.
+function place(e) {
+  const at = String(e?.stack).split("\n").find((l) => /^ +at /.test(l) && !/node_modules|node:/.test(l) && !l.includes(__filename));
+  return at ? " " + at.trim() : "";
 }
 
 if (require.main === module) { // the program that the suite starts: it leads to the process of the tests

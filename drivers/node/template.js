@@ -14,7 +14,8 @@ async function acquire(key, token, ttl) {
   return (await redis("SET", key, token, "NX", "PX", ttl)) === "+OK";
 }
 
-// Makes the lease ttl milliseconds long from now on. False if the lock is not ours any more.
+// Makes the lease ttl milliseconds long from now on. False if the lock is not ours any more. Without this function the library has no such
+// call.
 async function extend(key, token, ttl) {
   return (await redis("EVAL", ifOurs('"PEXPIRE", KEYS[1], ARGV[2]'), 1, key, token, ttl)) === ":1";
 }
@@ -49,20 +50,27 @@ function redis(...words) {
 // Answers a request. A hold is named by the id of its acquire.
 async function serve(m) {
   if (m.op === "open") Object.assign(site, m.sites[0]);
-  if (m.op === "extend" && !(await extend(...holds.get(m.hold), m.ttl_ms))) return { lost: true };
+  if (m.op === "extend" && typeof extend === "undefined") return { unsupported: true };
+  if (m.op === "extend" && !checked("extend", await extend(...holds.get(m.hold), m.ttl_ms))) return { lost: true };
   if (m.op === "release") {
     const hold = holds.get(m.hold);
     holds.delete(m.hold);
-    if (!(await release(...hold))) return { lost: true };
+    if (!checked("release", await release(...hold))) return { lost: true };
   }
   if (m.op !== "acquire") return { ok: true }; // also to ping, cancel and close
   const token = crypto.randomBytes(16).toString("hex");
   holds.set(m.id, [m.key, token]);
-  const granted = await acquire(m.key, token, m.ttl_ms);
+  const granted = checked("acquire", await acquire(m.key, token, m.ttl_ms));
   if (typeof granted === "string") holds.set(m.id, [m.key, granted]);
   if (granted) return { ok: true, token: holds.get(m.id)[1] };
   holds.delete(m.id);
   return { busy: true, token };
+}
+
+// Refuses what a forgotten return gives. A token in a Buffer becomes a text.
+function checked(name, result) {
+  if (result === undefined) throw new TypeError(`${name} must return true or false, and returned undefined`);
+  return Buffer.isBuffer(result) ? result.toString() : result;
 }
 
 const holds = new Map();

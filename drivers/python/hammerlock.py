@@ -4,30 +4,39 @@
 tests(Lock) is a TestCase. It starts bin/verify, which visits pages under the locks of this process, and reads its verdicts. Lock(sites)
 is made once for each worker process of the suite, with its servers (docs/DRIVERS.md); several live at a time. It has the methods of
 template.py: acquire(key, token, ttl_ms), extend(key, token, ttl_ms) and release(key, token), which several threads call at once.
+They may be coroutines, which share one event loop. A lock that cannot be extended has no extend. close() is called at the end, if the
+lock has it. Run pytest -n with --dist loadscope: else each worker runs verify again.
 """
-import json, os, secrets, shlex, socket, subprocess, sys, tempfile, threading, unittest
+import asyncio, inspect, json, os, secrets, shlex, shutil, socket, subprocess, sys, tempfile, threading, traceback, unittest
 
 
 def tests(lock, claims=("excludes", "expires", "owned", "cleans"), scenarios=(), topology="single", flags=(), more=None):
     """Makes the TestCase. No scenarios are all; flags are more of verify's, more is more of the greeting, as {"permits": 3}."""
-    verify = os.environ.get("HAMMERLOCK", "bin/verify")
+    verify = shutil.which(os.environ.get("HAMMERLOCK", "bin/verify"))
+    if not verify:
+        raise FileNotFoundError("there is no bin/verify here: the variable HAMMERLOCK must name Hammerlock's program verify")
+    verify = os.path.abspath(verify)
 
     class LockTest(unittest.TestCase):
         @classmethod
         def setUpClass(cls):
-            with tempfile.TemporaryDirectory() as folder:
-                path = os.path.join(folder, "s")
-                listener = socket.socket(socket.AF_UNIX)
-                listener.bind(path)
-                listener.listen(64)
-                hello = dict(hello="hammerlock-driver", protocol=1, name=lock.__name__, version="1", claims=list(claims), **more or {})
-                threading.Thread(target=accept, args=(listener, lock, hello), daemon=True).start()
-                program = shlex.join([sys.executable, os.path.abspath(__file__), path])
-                only = ["--scenario", ",".join(scenarios)] if scenarios else []
-                done = subprocess.run([verify, "--topology", topology, "--lock", "exec:" + program, "--json", "--quiet", "--out", folder,
-                                       *only, *flags],
-                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-                listener.close()
+            cls.folder, cls.calls = tempfile.mkdtemp(prefix="hammerlock-"), Calls()
+            path = os.path.join(cls.folder, "s")
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(path)
+            listener.listen(64)
+            hello = dict(hello="hammerlock-driver", protocol=1, name=lock.__name__, version="1", claims=list(claims), **more or {})
+            threading.Thread(target=accept, args=(listener, lock, hello, cls.calls), daemon=True).start()
+            program = shlex.join([sys.executable, os.path.abspath(__file__), path])
+            only = ["--scenario", ",".join(scenarios)] if scenarios else []
+            done = subprocess.run([verify, "--topology", topology, "--lock", "exec:" + program, "--json", "--quiet", "--out", cls.folder,
+                                   *only, *flags],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            listener.close()
+            os.remove(path)
+            cls.calls.end()
+            if done.returncode == 0 or not done.stdout:
+                shutil.rmtree(cls.folder)
             if not done.stdout:
                 raise RuntimeError(f"verify ended with {done.returncode}: {done.stderr}")
             cls.result = json.loads(done.stdout)
@@ -35,7 +44,7 @@ def tests(lock, claims=("excludes", "expires", "owned", "cleans"), scenarios=(),
 
         def test_verdict(self):
             exit = self.result["exit"]
-            self.assertEqual(exit["code"], 0, exit["reason"])
+            self.assertEqual(exit["code"], 0, f'{exit["reason"]}; kept in {self.folder}')
 
     def one(name):
         def test(self):
@@ -43,8 +52,10 @@ def tests(lock, claims=("excludes", "expires", "owned", "cleans"), scenarios=(),
             wrong = [v for v in run["verdicts"] if v["status"] == "fail"]
             open = [v for v in run["verdicts"] if v["status"] == "inconclusive"]
             if wrong:
+                again = shlex.join([verify, "check", os.path.join(self.folder, run["name"])])
                 self.fail("\n".join([f'{v["checker"]}: {v["summary"]}' for v in wrong] + wrong[0].get("story", []) +
-                                    [wrong[0].get("remedy", ""), run["command"]]))
+                                    [wrong[0].get("remedy", ""), *self.calls.hints(), f'kept; judged again by: {again}',
+                                     f'the same random choices: flags=("--seed", "{run["seed"]}")']))
             if open:
                 self.skipTest(f'undecided: {open[0]["checker"]}: {open[0]["summary"]}')
         return test
@@ -61,20 +72,79 @@ def listed(verify):
     return [line.split()[0] for line in lines[:lines.index("")] if not line.startswith("   ")]
 
 
-def accept(listener, lock, hello):
+class Calls:
+    """Calls the methods of locks, in threads or on the event loop, and looks at what they return."""
+
+    def __init__(self):
+        self.locks, self.raised, self.returned, self.loop = [], set(), set(), asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
+
+    def call(self, lock, name, *words):
+        method = getattr(lock, name)
+        result = method(*words)
+        if inspect.isawaitable(result):
+            result, error = asyncio.run_coroutine_threadsafe(outcome(result), self.loop).result()
+            if error:
+                raise error
+        if name == "acquire":
+            self.returned.add(type(result))
+        if result is None and name in ("extend", "release"):
+            code = getattr(inspect.unwrap(method), "__code__", None)
+            where = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
+            raise TypeError(f"{name}{where} returned None: it must return True, or False if the lock was not ours any more")
+        try:
+            return result.decode() if isinstance(result, bytes) else result
+        except UnicodeDecodeError:
+            return result  # the suite is told no token
+
+    def hints(self):
+        """Says what a verdict does not show."""
+        return ["acquire has returned None only, which means busy: is a return missing?"] if self.returned == {type(None)} else []
+
+    def error(self, e, make):
+        """Describes an exception, with the last line in the lock's own file. It prints the traceback once for each line."""
+        lines = [line for line in traceback.extract_tb(e.__traceback__) if line.filename != __file__]
+        own = [line for line in lines if line.filename == inspect.getfile(make)]
+        where = "".join(f", {line.filename}:{line.lineno}" for line in (own or lines)[-1:])
+        if (type(e), where) not in self.raised:
+            self.raised.add((type(e), where))
+            traceback.print_exception(type(e), e, e.__traceback__)
+        return repr(e) + where
+
+    def end(self):
+        for lock in self.locks:
+            try:
+                hasattr(lock, "close") and self.call(lock, "close")
+            except Exception:
+                traceback.print_exc()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+        self.loop.close()
+
+
+async def outcome(awaitable):
+    try:
+        return await awaitable, None
+    except BaseException as e:  # some would end the loop
+        return None, e
+
+
+def accept(listener, lock, hello, calls):
     while True:
         try:
             conn = listener.accept()[0]
         except OSError:
             return
-        threading.Thread(target=Session(conn, lock, hello).run, daemon=True).start()
+        threading.Thread(target=Session(conn, lock, hello, calls).run, daemon=True).start()
 
 
 class Session:
     """What one program of the suite asks, one connection each."""
 
-    def __init__(self, conn, make, hello):
+    def __init__(self, conn, make, hello, calls):
         self.conn, self.make, self.hello, self.holds, self.writing = conn, make, hello, {}, threading.Lock()
+        self.calls = calls
 
     def run(self):
         with self.conn, self.conn.makefile() as lines:
@@ -89,8 +159,8 @@ class Session:
     def answer(self, m):
         try:
             a = self.serve(m)
-        except Exception as e:
-            a = {"error": repr(e), "token": self.holds.get(m["id"], [""])[-1]}
+        except BaseException as e:  # a call without an answer is blamed on the lock
+            a = {"error": self.calls.error(e, self.make), "token": self.holds.get(m["id"], [""])[-1]}
         try:
             self.say(id=m["id"], **a)
         except OSError:
@@ -99,19 +169,23 @@ class Session:
     def serve(self, m):
         if m["op"] == "open":
             self.lock = self.make(m["sites"])
+            self.calls.locks.append(self.lock)
         elif m["op"] == "acquire":
             token = secrets.token_hex(16)
             self.holds[m["id"]] = m["key"], token
-            granted = self.lock.acquire(m["key"], token, m["ttl_ms"], *(m[by] for by in ("mode", "permits") if by in m))
+            granted = self.calls.call(self.lock, "acquire", m["key"], token, m["ttl_ms"],
+                                      *(m[by] for by in ("mode", "permits") if by in m))
             if not granted:
                 del self.holds[m["id"]]
                 return {"busy": True, "token": token}
-            if isinstance(granted, str):
+            if isinstance(granted, (str, bytes)):
                 self.holds[m["id"]] = m["key"], granted
-            return {"ok": True, "token": self.holds[m["id"]][1]}
-        elif m["op"] == "extend" and not self.lock.extend(*self.holds[m["hold"]], m["ttl_ms"]):
+            return {"ok": True} if isinstance(granted, bytes) else {"ok": True, "token": self.holds[m["id"]][1]}
+        elif m["op"] == "extend" and not hasattr(self.lock, "extend"):
+            return {"unsupported": True}
+        elif m["op"] == "extend" and not self.calls.call(self.lock, "extend", *self.holds[m["hold"]], m["ttl_ms"]):
             return {"lost": True}
-        elif m["op"] == "release" and not self.lock.release(*self.holds.pop(m["hold"])):
+        elif m["op"] == "release" and not self.calls.call(self.lock, "release", *self.holds.pop(m["hold"])):
             return {"lost": True}
         return {"ok": True}
 
