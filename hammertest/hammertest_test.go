@@ -106,9 +106,9 @@ var calls = map[string]struct {
 	}, true, "clients 0: 1 to 5"},
 	"no time": {func(t *testing.T) {
 		o := explore.Defaults
-		o.Deviations, o.Budget = 4, 1e6
+		o.Deviations, o.Budget = 4, 1e9
 		hammertest.Explore(t, open, hammertest.Config{Claims: claims, Options: &o})
-	}, true, "schedules were not run"},
+	}, false, "--- SKIP: TestPlayed"},
 	"a violation": {func(t *testing.T) {
 		hammertest.Explore(t, func(e locks.Env) (locks.Lock, error) {
 			l, err := open(e)

@@ -144,6 +144,14 @@ func TestWrite(t *testing.T) {
 			}
 		}
 	}
+	for clause, want := range map[string]string{"": "lock_test", "// Calls.\npackage\tmine_test // of x": "mine_test",
+		"//go:build ignore\n\npackage mine\r": "mine"} {
+		text, err := s.Write("go", clause+"\n\nimport \"errors\"\n")
+		if err != nil || !strings.Contains(string(text), "\npackage "+want+"\n\nimport (") ||
+			strings.Count(string(text), "\npackage ") != 1 {
+			t.Errorf("%q: %v, want package %s in\n%.900s", clause, err, want, text)
+		}
+	}
 	if _, err := s.Write("go", "this is no Go"); err == nil {
 		t.Error("calls that are no Go become a test")
 	}

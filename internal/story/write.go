@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/format"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -52,7 +53,12 @@ func (s *Story) Write(language, calls string) ([]byte, error) {
 	if s.Owned {
 		owned = l.yes
 	}
-	text := strings.NewReplacer("{{comment}}", comment.String(), "{{calls}}", strings.TrimSpace(bare(calls))+"\n",
+	name := testPackage
+	if language == "go" {
+		name, calls = bare(calls)
+	}
+	text := strings.NewReplacer("{{comment}}", comment.String(), "{{calls}}", strings.TrimSpace(calls)+"\n",
+		"{{package}}", name,
 		"{{lease}}", l.time(s.Lease),
 		"{{linger}}", l.time(s.Linger), "{{owned}}", owned, "{{steps}}", steps.String(), "{{name}}", l.name(s.Cause),
 		"{{must}}", must).Replace(string(frame))
@@ -62,13 +68,18 @@ func (s *Story) Write(language, calls string) ([]byte, error) {
 	return format.Source([]byte(text))
 }
 
-// bare removes a Go file's package clause and what precedes it: the test has its own.
-func bare(calls string) string {
-	const clause = "package lock_test\n"
-	if _, after, found := strings.Cut(calls, clause); found {
-		return after
+// testPackage is the package of a Go test whose calls name none.
+const testPackage = "lock_test"
+
+var packageClause = regexp.MustCompile(`(?m)^package[ \t]+(\w+).*$`)
+
+// bare removes a Go file's package clause and what precedes it. It returns the package's name: the test takes it over.
+func bare(calls string) (name, rest string) {
+	at := packageClause.FindStringSubmatchIndex(calls)
+	if at == nil {
+		return testPackage, calls
 	}
-	return calls
+	return calls[at[2]:at[3]], calls[at[1]:]
 }
 
 func camel(cause string) (name string) {
