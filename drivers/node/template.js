@@ -14,8 +14,7 @@ async function acquire(key, token, ttl) {
   return (await redis("SET", key, token, "NX", "PX", ttl)) === "+OK";
 }
 
-// Makes the lease ttl milliseconds long from now on. False if the lock is not ours any more. Without this function the library has no such
-// call.
+// Makes the lease ttl milliseconds long from now on. False if the lock is not ours any more. Delete it if the library has no such call.
 async function extend(key, token, ttl) {
   return (await redis("EVAL", ifOurs('"PEXPIRE", KEYS[1], ARGV[2]'), 1, key, token, ttl)) === ":1";
 }

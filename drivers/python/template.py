@@ -19,7 +19,7 @@ def acquire(key, token, ttl_ms):
 
 
 def extend(key, token, ttl_ms):
-    """Makes the lease ttl_ms long from now on. False if the lock is not ours any more. extend = None: the library has no such call."""
+    """Makes the lease ttl_ms long from now on. False if the lock is not ours any more. extend = None if there is no such call."""
     return redis("EVAL", IF_OURS % '"PEXPIRE", KEYS[1], ARGV[2]', 1, key, token, ttl_ms)
 
 
