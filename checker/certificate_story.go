@@ -213,9 +213,8 @@ func (t *teller) calls(h *hold) []int32 {
 	})
 }
 
-// needs returns two times for each call of a hold, so that the call and all later ones find the lease alive: until when
-// the lease before it must last, and the earliest instant of the call. An extension looks whether the hold is alive, and
-// its lease may count from a later instant.
+// needs returns two times for each call of a hold, so that all calls find the lease alive: until when the lease before
+// it must last, and its earliest instant. The lease of an extension may count from a later instant than its look.
 func (t *teller) needs(h *hold, calls []int32) (alive, at []time.Duration) {
 	alive, at = make([]time.Duration, len(calls)+1), make([]time.Duration, len(calls))
 	alive[len(calls)] = -history.Forever

@@ -7,9 +7,9 @@ import (
 	"hammerlock/history"
 )
 
-// ended is what ended a hold in its server, by the server's replication stream: before a moment, or before the next token
-// was written. It is nil if that is not known. A stream is read late, so it decides no verdict. It tells the cause of
-// what is proven without it.
+// ended is what ended a hold in its server, by the server's replication stream: before a moment, or before the next
+// token was written. It is nil if that is not known. A stream is read late, so it decides no verdict. It tells the cause
+// of what is proven without it.
 func (c *Case) ended(h *hold, by time.Duration, next uint64) *history.EarlyEnd {
 	token := c.acquire(h).Token
 	if c.Measured == nil || c.Measured.Stream == nil || c.Sites > 1 || token == 0 {
@@ -58,8 +58,8 @@ func (c *Case) endedText(h *hold, e *history.EarlyEnd) string {
 		return fmt.Sprintf("in %s the lease of %s was over at %s already: it was not made longer", e.Node, c.name(h),
 			clock(e.At))
 	case e.By == history.Expiry:
-		return fmt.Sprintf("in %s the lease of %s was over at %s already: it is shorter there than the lock says", e.Node,
-			c.name(h), clock(e.At))
+		return fmt.Sprintf("in %s the lease of %s was over at %s already: it is shorter there than the lock says",
+			e.Node, c.name(h), clock(e.At))
 	case e.Cause() == history.DoubleGrant:
 		return fmt.Sprintf("at %s, %s put token %s in the place of that of %s in %s: the acquire is not atomic",
 			clock(e.At), e.By, short(e.Next), who(h.Worker), e.Node)
@@ -68,8 +68,8 @@ func (c *Case) endedText(h *hold, e *history.EarlyEnd) string {
 		e.Node)
 }
 
-const askAMajority = "Grant the lock only if more than half of all sites have it, those included that did not answer. " +
-	"See locks/catalogue/redlock.go."
+const askAMajority = "Grant the lock only if more than half of all sites have it, those included that did not " +
+	"answer. See locks/catalogue/redlock.go."
 
 // minority names a hold of a pair that was on too few sites, by their streams; empty if none is known.
 func (c *Case) minority(p pair) string {
@@ -80,8 +80,8 @@ func (c *Case) minority(p pair) string {
 		h := &c.holds[n]
 		for _, m := range c.Measured.Stream.Minority {
 			if m.Token == c.acquire(h).Token {
-				return fmt.Sprintf("%s was granted %s on %d of %d sites, which is no majority", who(h.Worker), c.name(h),
-					m.Sites, c.Sites)
+				return fmt.Sprintf("%s was granted %s on %d of %d sites, which is no majority", who(h.Worker),
+					c.name(h), m.Sites, c.Sites)
 			}
 		}
 	}

@@ -51,10 +51,7 @@ func tell(c *Case, v *Verdict, f finding) {
 	switch { // in the order of their effects
 	case f.cause != history.ForeignRelease:
 		v.Story = append(v.Story, grant)
-	case f.op < 0:
-		h, e := c.endedFirst(f.pair)
-		v.Story = append(v.Story, c.endedText(h, e), grant)
-	case f.op == i.Release:
+	case f.op >= 0 && f.op == i.Release:
 		v.Story = append(v.Story, grant, freeingText(c, &r, f))
 	default:
 		v.Story = append(v.Story, freeingText(c, &r, f), grant)
@@ -76,6 +73,9 @@ func tell(c *Case, v *Verdict, f finding) {
 // freeingText says whose release freed the lock of another worker.
 func freeingText(c *Case, r *ruler, f finding) string {
 	i, j := &c.holds[f.pair.first], &c.holds[f.pair.second]
+	if f.op < 0 {
+		return c.endedText(c.endedFirst(f.pair))
+	}
 	op, victim := &c.Ops[f.op], i
 	if f.op == i.Release {
 		victim = j

@@ -131,10 +131,11 @@ func TestAStreamTellsTheCause(t *testing.T) {
 			s.Measured = &history.Measured{Stream: &history.Stream{Early: []history.EarlyEnd{e}}}
 			all := []Verdict{judge.Check(s.prepare(t))}
 			Advise(all)
-			if v := &all[0]; v.Status != Fail || v.Cause != cause || !strings.Contains(strings.Join(v.Story, "\n"), story) ||
+			told := strings.Join(all[0].Story, "\n")
+			if v := &all[0]; v.Status != Fail || v.Cause != cause || !strings.Contains(told, story) ||
 				!learns && v.Remedy != c.remedy {
 				t.Errorf("%s at %d, %t: got %s %q, what to do %q, want %q\n%s", c.by, c.at, learns, v.Status, v.Cause,
-					v.Remedy, cause, strings.Join(v.Story, "\n"))
+					v.Remedy, cause, told)
 			}
 		}
 	}

@@ -39,8 +39,8 @@ type Call struct {
 	TTL        time.Duration // Grant, Extend: the lease that was requested; 0 = without expiry
 }
 
-// looks returns when a call with an effect at some time looks whether its hold is alive. A server may look as soon as an
-// extension is called, be stopped, and set the new expiry just before it answers.
+// looks returns when a call with an effect at some time looks whether its hold is alive. A server may look as soon as
+// an extension is called, be stopped, and set the new expiry just before it answers.
 func (c *Call) looks(at time.Duration) time.Duration {
 	if c.Kind == Extend && !c.Unanswered {
 		return c.From

@@ -11,8 +11,8 @@ import (
 // mostEarly is the largest number of holds in the result that ended too early, or were on too few sites.
 const mostEarly = 1000
 
-// earlyEnds lists the holds that ended in a server before their release was called: by a command, or by an expiry before
-// their lease was over. Effects are read later than they happen, so no end is listed too early. A token that was
+// earlyEnds lists the holds that ended in a server before their release was called: by a command, or by an expiry
+// before their lease was over. Effects are read later than they happen, so no end is listed too early. A token that was
 // written again was renewed in two steps, and a token of several holds shows nothing.
 func (s *Stream) earlyEnds(tokens map[history.ID]uint64) {
 	released, holds := map[uint64]time.Duration{}, map[uint64]int{}
