@@ -97,14 +97,15 @@ func (c *Combination) short() int {
 // too slow, and 0 if no repetition is needed.
 //
 // A run without a scenario is only repeated after an unplanned event. The end of a service's program is no such event,
-// because that program is under test.
+// because that program is under test. A run that lost an agent is not repeated, because a repetition would wait for
+// that agent; agents on this machine are started again.
 func (x *Run) howMuchLonger() int {
 	c, lease := &x.combo, x.combo.Plan.Workload.TTL
 	_, stood := x.meter.Stood()
 	slow := stood > checker.Margin(lease)
 	disturbed := c.Scenario.Name != "" || slow || len(x.incidents) > 0 && !c.Topology.Can().Lock
 	if status, _ := x.run.Safety(); status != checker.Inconclusive || !c.Plan.Verify || !disturbed ||
-		x.run.Interactive {
+		x.run.Interactive || x.missing && !c.Plan.Fleet.Local {
 		return 0
 	}
 	if c.Scenario.Name == "" || lease == 0 || c.Plan.Program != nil {

@@ -4,6 +4,10 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"hammerlock/checker"
+	"hammerlock/internal/measure"
+	"hammerlock/results"
 )
 
 // TestEachTryIsLonger: each try has the next seed and the length of its policy. The original plan does not change.
@@ -27,6 +31,26 @@ func TestEachTryIsLonger(t *testing.T) {
 		}
 		if !slices.Equal(got, tt.want) || p.Duration != 1 || p.Workload.Seed != 0 {
 			t.Errorf("%s: got %v, want %v; the plan is %v", name, got, tt.want, p.Duration)
+		}
+	}
+}
+
+// TestALostAgentIsNoReasonToRepeat: a repetition would wait for the agent, and fail. Agents on this machine are started
+// again.
+func TestALostAgentIsNoReasonToRepeat(t *testing.T) {
+	for name, tt := range map[string]struct {
+		missing, local bool
+		want           int
+	}{
+		"a server failed":                {false, false, 1},
+		"an agent was lost":              {true, false, 0},
+		"an agent on this machine ended": {true, true, 1},
+	} {
+		p := Plan{Verify: true, Fleet: Fleet{Local: tt.local}}
+		x := &Run{combo: Combination{Topology: on("single")[0], Plan: p}, incidents: []string{"it ended"},
+			missing: tt.missing, run: &results.Run{Verdicts: []checker.Verdict{{}}}, meter: measure.NewMeter(measure.Options{})}
+		if got := x.howMuchLonger(); got != tt.want {
+			t.Errorf("%s: got %d, want %d", name, got, tt.want)
 		}
 	}
 }
