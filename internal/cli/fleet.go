@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,8 +45,8 @@ func (o *options) fleetFlags() {
 		"host:port", &f.listen)
 	o.Text(flag(session, "token-file", "with --agents: a file with the token that they need, too"), "path",
 		&f.tokenFile)
-	o.Text(flag(session, "nats",
-		"with --agents: NATS servers that agents join, too, in place of --listen; with --creds"), "url", &f.NATS)
+	o.nats(flag(session, "nats",
+		"with --agents: NATS servers that agents join, too, in place of --listen; with --creds"), &f.NATS)
 	o.login(&f.Login)
 	o.Duration(flag(session, "join-timeout", "with --agents: how long they are waited for"), &f.Join)
 	o.Duration(flag(session, "agent-timeout", "with --agents: an agent that is silent for so long is lost"), &f.Timeout)
@@ -72,6 +74,8 @@ func (o *options) agents(text string) error {
 		return fmt.Errorf("from 1 to %d, or names", mostAgents)
 	case err != nil && len(names) == 0:
 		return errors.New("how many, or their names")
+	case err != nil && len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names):
+		return errors.New("each name once: an agent is waited for by its name")
 	case err != nil:
 		n, f.Names = len(names), names
 	}
@@ -176,6 +180,20 @@ func (o *options) readFleet(e Env) {
 	}
 }
 
+// nats declares a flag for the addresses of NATS servers, with commas between them.
+func (o *options) nats(f settings.Flag, to *string) {
+	o.Add(f, "url", "", func(text string) error {
+		for _, at := range settings.Split(cmp.Or(text, "://")) {
+			u, err := url.Parse(at)
+			if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" {
+				return errors.New("an address is nats://HOST:PORT or tls://HOST:PORT, as in nats://10.0.0.1:4222")
+			}
+		}
+		*to = text
+		return nil
+	})
+}
+
 // login declares the flags for existing NATS servers.
 func (o *options) login(l *fleet.Login) {
 	o.Text(flag(session, "creds",
@@ -211,7 +229,7 @@ func (e Env) agentCommand() *cobra.Command {
 	o := newOptions(c, harness.Plan{})
 	var w fleet.AgentOptions
 	var tokenFile string
-	o.Text(flag(session, "join", "the coordinator, as in nats://10.0.0.1:4222"), "url", &w.Join)
+	o.nats(flag(session, "join", "the coordinator, as in nats://10.0.0.1:4222"), &w.Join)
 	o.Text(flag(session, "token-file",
 		"a file with the token; - reads it from the first line of the input, whose end ends the agent"), "path",
 		&tokenFile)
