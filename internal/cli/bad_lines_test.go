@@ -3,9 +3,11 @@ package cli
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"hammerlock/history"
 	"hammerlock/internal/driver"
 )
 
@@ -27,7 +29,16 @@ var badLines = []struct{ line, answer string }{
 	{"bench --plan picture.png", "picture.png: it is no text: a plan is a YAML file; bench plan prints one"},
 	{"bench plan nosuch.yaml", "open nosuch.yaml: no such file or directory; bench plan prints a plan to begin with"},
 	{"verify check notes.txt", "notes.txt: line 1: not the beginning of a history"},
-	{"verify check .", ".: no history: runs of verify keep one (history.bin), those of bench do not"},
+	{"verify check nothing", "nothing: no history: runs of verify keep one (history.bin), those of bench do not"},
+	// Saved runs that are damaged, or of a newer build.
+	{"bench report newer", "newer/run.json has schema 99, and this build reads up to 1: a newer one wrote it"},
+	{"verify check newer", "newer/run.json has schema 99, and this build reads up to 1: a newer one wrote it"},
+	{"bench replay newer", "newer/run.json has schema 99, and this build reads up to 1: a newer one wrote it"},
+	{"verify export half", "half/run.json: unexpected end of JSON input"},
+	{"bench report half", "half/run.json: unexpected end of JSON input"},
+	{"verify check gone", "gone: no history: runs of verify keep one (history.bin), those of bench do not"},
+	{"bench report zero", "zero/history.bin: scan: byte 0: not the beginning of a history"},
+	{"bench report cut", "cut/history.bin: its end is missing, although the run was not partial"},
 	{"bench compare notes.txt notes.txt", "notes.txt is no saved run: it has no run.json; " +
 		"a run is a directory in results/runs, as latest is"},
 	{"bench --redis-server notes.txt",
@@ -119,6 +130,9 @@ var badLines = []struct{ line, answer string }{
 	{"bench ab lock=lease lock=redsync --pairs 1", "--pairs 1: at least 9 to tell a difference from noise"},
 	{"bench --agents local:2 --processes 4", "--processes 4: with --agents each agent has one worker process: " +
 		"leave one of the two out"},
+	{"verify --agents a,b,a --lock lease", `--agents "a,b,a": each name once: an agent is waited for by its name`},
+	{"bench agent --join http://10.0.0.1:4222", `--join "http://10.0.0.1:4222": an address is nats://HOST:PORT`},
+	{"bench --agents 2 --nats 10.0.0.1", `--nats "10.0.0.1": an address is nats://HOST:PORT or tls://HOST:PORT`},
 	{"verify --scenario crash --duration 5s", "--duration: scenarios say what the load is and what breaks; " +
 		"leave it out, or --scenario"},
 	{"verify --fault kill-primary:2s", "kill-primary takes nothing after a colon; a time stands after an @, " +
@@ -150,8 +164,22 @@ var badLines = []struct{ line, answer string }{
 func TestABadCommandLineIsAnswered(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("PATH", t.TempDir())
+	var cut bytes.Buffer
+	if f, err := history.Create(&cut, history.Header{}); err != nil || f.Flush() != nil {
+		t.Fatal(err)
+	}
+	const newer, recorded = `{"schema": 99}`, `{"schema": 1, "recorded": true}`
+	if err := os.Mkdir("nothing", 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range map[string]string{"notes.txt": "hello\n", "empty.yaml": "", "picture.png": "\x89PNG\r\n",
-		"long.yaml": strings.Repeat("# long\n", 1<<18)} {
+		"long.yaml": strings.Repeat("# long\n", 1<<18), "newer/run.json": newer, "newer/history.bin": cut.String(),
+		"half/run.json": recorded[:20], "half/history.bin": cut.String(), "gone/run.json": recorded,
+		"zero/run.json": recorded, "zero/history.bin": strings.Repeat("\x00", 100),
+		"cut/run.json": recorded, "cut/history.bin": cut.String()} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

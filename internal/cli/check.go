@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,14 @@ func judgeFiles(o *options, args []string) (all []results.Judgement, err error) 
 // judged judges saved data again: a run, a run whose process was killed, or a history in a file. The field Saved of the
 // result is empty if nothing could be read.
 func judged(path string) (j results.Judgement, err error) {
-	if r, err := results.ReadRun(path); err == nil {
+	r, err := record(path)
+	if err == nil && r != nil && r.Recorded {
+		_, err = historyOf(path)
+	}
+	if err != nil {
+		return j, err
+	}
+	if r != nil {
 		verdicts, err := r.Judge(path)
 		j = r.Judgement()
 		j.Verdicts, j.Saved = verdicts, path
@@ -99,14 +107,53 @@ func openHistory(path string) (*history.History, string, error) {
 		return h, path, err
 	}
 	dir := path
-	path = filepath.Join(dir, results.HistoryFile)
-	if _, err := os.Stat(path); os.IsNotExist(err) {
-		return nil, path, usage("%s: no history: runs of verify keep one (%s), those of bench do not", dir,
-			results.HistoryFile)
+	_, err = record(dir)
+	path, missing := historyOf(dir)
+	if err = cmp.Or(err, missing); err != nil {
+		return nil, path, err
 	}
 	h, err := history.Open(path)
 	if err == nil {
 		h, err = source.Recorded(dir, h)
 	}
 	return h, path, err
+}
+
+// record reads the record of a run. It is nil for a history without one: the path names a file, or the run was killed.
+func record(path string) (*results.Run, error) {
+	if _, err := os.Stat(filepath.Join(path, results.RunFile)); err != nil {
+		return nil, nil
+	}
+	r, err := results.ReadRun(path)
+	if err != nil {
+		return nil, usage("%v", err)
+	}
+	return r, nil
+}
+
+// historyOf returns the path of the history in the directory of a run.
+func historyOf(dir string) (path string, err error) {
+	path = filepath.Join(dir, results.HistoryFile)
+	if _, err := os.Stat(path); os.IsNotExist(err) {
+		return path, usage("%s: no history: runs of verify keep one (%s), those of bench do not", dir,
+			results.HistoryFile)
+	}
+	return path, nil
+}
+
+// undamaged returns an error if the history of a saved run cannot be read to its end.
+func undamaged(dir string, r *results.Run) error {
+	file, err := os.Open(filepath.Join(dir, results.HistoryFile))
+	if err != nil {
+		return nil // bench keeps none
+	}
+	defer file.Close()
+	h, err := history.Scan(file, func(*history.Op) {})
+	if err == nil && h.Partial != "" && r.Partial == "" {
+		err = fmt.Errorf("its end is missing, although the run was not partial: %s", h.Partial)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", file.Name(), err)
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"hammerlock/internal/dashboard"
 	"hammerlock/internal/harness"
 	"hammerlock/internal/measure"
-	"hammerlock/results"
 )
 
 const frameEvery = 100 * time.Millisecond
@@ -46,19 +44,13 @@ func (e Env) replayCommand() *cobra.Command {
 }
 
 func (e Env) replay(base context.Context, o *options, path string) error {
-	run, err := results.ReadRun(path)
-	h, file, openErr := openHistory(path)
-	_, missing := os.Stat(file)
-	switch {
-	case missing != nil && err == nil:
-		return usage("%s has no history: bench keeps sums only; runs of verify can be replayed", path)
-	case missing != nil:
-		return usage("%v", err)
-	case openErr != nil:
-		return openErr
+	h, file, err := openHistory(path)
+	if err != nil {
+		return err
 	}
-	if run == nil {
-		run, _ = results.ReadRun(filepath.Dir(file)) // a history may have no record beside it
+	run, err := record(filepath.Dir(file)) // a history may have no record beside it
+	if err != nil {
+		return err
 	}
 	_, s, done := onSignals(base)
 	defer done()

@@ -96,18 +96,23 @@ func (e Env) reported(o *options, args []string, page bool) (r toReport, err err
 		o.Mistake("", "%v", err)
 	}
 	for _, dir := range dirs {
-		run, err := results.ReadRun(dir)
+		run, err := record(dir)
+		if run != nil && !page {
+			err = undamaged(dir, run)
+		}
 		switch {
-		case err == nil:
+		case err != nil:
+			o.Mistake("", "%v", err)
+		case run != nil:
 			r.dirs, r.runs = append(r.dirs, dir), append(r.runs, *run)
 		case !isRun(dir):
 			strange = append(strange, dir)
 		case page:
-			o.Mistake("", "%v", err)
+			o.Mistake("", "%v", noRun(dir, o.plan.Out))
 		default:
 			j, failed := judged(dir)
 			if r.dead = append(r.dead, j); failed != nil {
-				o.Mistake("", "%v; %v", err, failed)
+				o.Mistake("", "%v", failed)
 			}
 		}
 	}
