@@ -27,6 +27,10 @@ var badLines = []struct{ line, answer string }{
 	{"bench --out notes.txt", "--out notes.txt: notes.txt is a file, and runs are saved in a directory"},
 	{"bench --plan .", `--plan ".": it is a directory, and a file is needed`},
 	{"bench --plan picture.png", "picture.png: it is no text: a plan is a YAML file; bench plan prints one"},
+	{"bench plan two.yaml", "two.yaml:2: a second document begins there, and a plan is one: leave out ---"},
+	{"bench plan many.yaml", "many.yaml:1:10: topology: it takes a value, or a list of values\n" +
+		"error: many.yaml:2:7: lock: it takes a value, or a list of values\n" +
+		"error: many.yaml:3:11: --duration \"5\": a duration has a unit"},
 	{"bench plan nosuch.yaml", "open nosuch.yaml: no such file or directory; bench plan prints a plan to begin with"},
 	{"verify check notes.txt", "notes.txt: line 1: not the beginning of a history"},
 	{"verify check nothing", "nothing: no history: runs of verify keep one (history.bin), those of bench do not"},
@@ -111,7 +115,8 @@ var badLines = []struct{ line, answer string }{
 	{"bench --topology replica --fault partition:n7/clients", "n7: there is n1, n2"},
 	{"bench --workers 1e3", `--workers "1e3": a whole number, as in 32`},
 	{"bench --rate 100/m", `--rate "100/m": more than 0 visits a second, as in 1000/s`},
-	{"bench --readers 20", `--readers "20": from 0% to 100%`},
+	{"bench --readers 20", `--readers "20": from 0% to 100%; the % is missing, as in 80%`},
+	{"bench --arrivals zigzag --rate 5/s", `--arrivals "zigzag": there is poisson, uniform, trace:FILE`},
 	{"bench --lock Lease", `--lock "Lease": no such name; did you mean lease?`},
 	{"bench --gate jain>0.8", `no metric "jain"; did you mean fairness.jain? bench explain metrics has all`},
 	{"bench --gate fairness.idle<20", "fairness.idle is a share, from 0 to 1, or from 0% to 100%"},
@@ -173,7 +178,8 @@ func TestABadCommandLineIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{"notes.txt": "hello\n", "empty.yaml": "", "picture.png": "\x89PNG\r\n",
-		"long.yaml": strings.Repeat("# long\n", 1<<18), "newer/run.json": newer, "newer/history.bin": cut.String(),
+		"long.yaml": strings.Repeat("# long\n", 1<<18), "two.yaml": "workers: 3\n---\nworkers: 4\n",
+		"many.yaml": "topology:\nlock: {a: b}\nduration: 5\n", "newer/run.json": newer, "newer/history.bin": cut.String(),
 		"half/run.json": recorded[:20], "half/history.bin": cut.String(), "gone/run.json": recorded,
 		"zero/run.json": recorded, "zero/history.bin": strings.Repeat("\x00", 100),
 		"cut/run.json": recorded, "cut/history.bin": cut.String()} {

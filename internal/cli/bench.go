@@ -29,7 +29,7 @@ func (e Env) benchCommand() *cobra.Command {
 	}, e.benchPlan())
 	bench.AddCommand(e.agentCommand(), e.abCommand(e.shortPlan(), abExample), e.compareCommand(),
 		e.httpCommand(e.benchPlan()), e.planFileCommand(e.benchPlan()), e.replayCommand(), e.reportCommand(),
-		e.schemaCommand(e.benchPlan()),
+		e.schemaCommand(),
 		e.searchCommand(e.shortPlan(), searchExample), e.failoverCommand(e.benchPlan()))
 	return bench
 }

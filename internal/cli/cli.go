@@ -34,8 +34,10 @@ type Env struct {
 	Args   []string
 	Stdin  io.Reader
 	Getenv func(string) string // nil = no variable is set
-	Stdout io.Writer
-	Stderr io.Writer
+	// Environ has all variables, as NAME=VALUE, to find misspelt names; nil = they are not looked for.
+	Environ []string
+	Stdout  io.Writer
+	Stderr  io.Writer
 	// More has the locks, counters and topologies of another module.
 	More crew.Catalogue
 
@@ -131,8 +133,11 @@ func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, 
 		if err := arguments(c, args); err != nil {
 			o.Mistake("", "%v", err)
 		}
-		o.settle(e.Getenv)
+		o.settle(e)
 		o.unattached(args)
+		if o.Unread { // what the plan lacks is unknown
+			return ended(e.refuse(c.Context(), o, o.invalid()))
+		}
 		return ended(do(c.Context(), args))
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {

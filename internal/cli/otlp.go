@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 
@@ -55,7 +56,7 @@ func (s *sender) close(ctx context.Context, _ string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), scrapeTimeout)
 	defer cancel()
 	if err := s.provider.Shutdown(ctx); err != nil {
-		s.e.complain(err)
+		s.e.lines("warning:", fmt.Errorf("--otlp: %w", err))
 	}
 	return nil
 }

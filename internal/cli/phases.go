@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,10 +157,11 @@ func (o *options) arrivalsFlag() {
 			return err
 		}
 		a, err := known.Find(text)
-		if err == nil {
-			w.Arrivals = a
+		if err != nil {
+			return fmt.Errorf("%w, %sFILE", err, workload.TracePrefix)
 		}
-		return err
+		w.Arrivals = a
+		return nil
 	})
 	v.Complete = settings.CompleteList(known.Names(), false)
 }

@@ -6,7 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
@@ -20,7 +23,7 @@ const savedPlan = "plan.yaml"
 
 // settle completes the command line from the environment and the plan's file. It then expands settings that imply
 // others.
-func (o *options) settle(getenv func(string) string) {
+func (o *options) settle(e Env) {
 	if o.Flags.Lookup(settings.FileFlag) == nil {
 		return
 	}
@@ -28,11 +31,48 @@ func (o *options) settle(getenv func(string) string) {
 	if o.Hide = o.plan.Attach.Secrets.Take; o.listing {
 		o.Lists[servicesKey] = nil
 	}
-	o.Settle(getenv)
+	e.misspelt(o)
+	o.Settle(e.Getenv)
 	o.settlePhases()
 	o.settlePresets()
 	o.settleLoad()
 	o.settleServices()
+}
+
+// ownVariables lists what the suite sets for its child processes, which may call it.
+var ownVariables = []string{"HAMMERLOCK_CLOCK", "HAMMERLOCK_ENDS", "HAMMERLOCK_SYNCED"}
+
+// misspelt reports variables whose names are misspelt names of flags of any command. Other unknown variables may be of
+// a script, or of a Kubernetes service that is called hammerlock.
+func (e Env) misspelt(o *options) {
+	var known []string
+	for _, v := range e.Environ {
+		variable, value, _ := strings.Cut(v, "=")
+		name, is := strings.CutPrefix(variable, settings.EnvironmentPrefix)
+		if !is || value == "" || slices.Contains(ownVariables, variable) {
+			continue
+		}
+		if known == nil {
+			known = append(variablesOf(e.benchCommand()), variablesOf(e.verifyCommand())...)
+		}
+		if hint := human.Meant(name, known); hint != "" && !slices.Contains(known, name) {
+			o.Mistake("", "%s: no such variable%s", variable, strings.Replace(hint, "mean ",
+				"mean "+settings.EnvironmentPrefix, 1))
+		}
+	}
+}
+
+// variablesOf lists the environment variables of a command and of those below it, without their prefix.
+func variablesOf(c *cobra.Command) (names []string) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		for _, name := range settings.Variables(f.Name) {
+			names = append(names, strings.TrimPrefix(name, settings.EnvironmentPrefix))
+		}
+	})
+	for _, sub := range c.Commands() {
+		names = append(names, variablesOf(sub)...)
+	}
+	return names
 }
 
 // placed adds the places of values to the errors about them.

@@ -54,11 +54,9 @@ func (e Env) planFileCommand(p harness.Plan) *cobra.Command {
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
 // documents maps the kinds of documents that have a schema to functions that write the schema.
-func documents(p harness.Plan) map[string]func(io.Writer) error {
-	plan := newOptions(&cobra.Command{}, p)
-	plan.allFlags()
+func (e Env) documents() map[string]func(io.Writer) error {
 	return map[string]func(io.Writer) error{
-		"plan": plan.writeSchema,
+		"plan": e.writePlanSchema,
 		"record": func(w io.Writer) error {
 			return writeSchemaOf[results.Released](w, "Hammerlock record of a release: record/runs")
 		},
@@ -69,8 +67,8 @@ func documents(p harness.Plan) map[string]func(io.Writer) error {
 	}
 }
 
-func (e Env) schemaCommand(p harness.Plan) *cobra.Command {
-	names := slices.Sorted(maps.Keys(documents(p)))
+func (e Env) schemaCommand() *cobra.Command {
+	names := slices.Sorted(maps.Keys(e.documents()))
 	c := &cobra.Command{
 		Use: "schema " + strings.Join(names, "|"), Args: takes(1, 1),
 		Short: "print the JSON Schema of a plan, of a saved run, of a record or of what --json prints",
@@ -79,9 +77,9 @@ func (e Env) schemaCommand(p harness.Plan) *cobra.Command {
 			"schema is a version: fields may be added without a new one, and keep names and units.",
 		Example: "  bench schema run > run.schema.json", ValidArgsFunction: settings.CompleteList(names, false),
 	}
-	o := newOptions(c, p)
+	o := newOptions(c, harness.Plan{})
 	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
-		if write := documents(p)[args[0]]; write != nil {
+		if write := e.documents()[args[0]]; write != nil {
 			return write(e.Stdout)
 		}
 		return usage("%q has no schema: %s", args[0], human.Instead(args[0], names))
@@ -121,16 +119,25 @@ func open(s *jsonschema.Schema) {
 	}
 }
 
-func (o *options) writeSchema(w io.Writer) error {
-	properties := map[string]any{}
-	o.Flags.VisitAll(func(f *pflag.Flag) {
-		if settings.Settable(f) {
-			properties[f.Name] = settings.FlagSchema(f)
-		}
-	})
-	properties[phasesKey] = phaseSchema()
-	if o.listing {
-		properties[servicesKey] = serviceSchema()
+// writePlanSchema writes the schema of the plans of bench, of verify and of both with http. A key that has two meanings
+// takes the values of both.
+func (e Env) writePlanSchema(w io.Writer) error {
+	properties := map[string]any{phasesKey: phaseSchema(), servicesKey: serviceSchema()}
+	meanings := map[string][]any{}
+	for _, p := range []harness.Plan{e.benchPlan(), e.verifyPlan(), httpPlan(e.benchPlan()), httpPlan(e.verifyPlan())} {
+		o := newOptions(&cobra.Command{}, p)
+		o.allFlags()
+		o.Flags.VisitAll(func(f *pflag.Flag) {
+			meaning, s := settings.ValueOf(f).Schema(), settings.FlagSchema(f)
+			known := func(other any) bool { return reflect.DeepEqual(other, meaning) }
+			if !settings.Settable(f) || slices.ContainsFunc(meanings[f.Name], known) {
+				return
+			}
+			if meanings[f.Name] = append(meanings[f.Name], meaning); len(meanings[f.Name]) > 1 {
+				s = map[string]any{"anyOf": []any{properties[f.Name], s}}
+			}
+			properties[f.Name] = s
+		})
 	}
 	s := settings.ObjectSchema(properties)
 	s["$schema"], s["title"] = draft, "Hammerlock plan"

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -25,6 +26,13 @@ const FileFlag = "plan"
 // EnvironmentPrefix begins the environment variables of flags: HAMMERLOCK_WORKERS.
 const EnvironmentPrefix = "HAMMERLOCK_"
 
+// Variables are the environment variables of a flag; the last one has priority.
+func Variables(flag string) []string {
+	return human.Names(aliases(flag), func(name string) string {
+		return EnvironmentPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	})
+}
+
 // entry is one or several values of a flag and their origin.
 type entry struct {
 	items []Item
@@ -46,8 +54,8 @@ func (s *Set) Settle(getenv func(string) string) {
 			s.Origins[f.Name] = "--" + f.Name
 		}
 	})
-	if name := EnvironmentPrefix + "PLAN"; s.File == "" {
-		s.File = getenv(name)
+	if s.File == "" {
+		s.File = getenv(Variables(FileFlag)[0])
 	}
 	read := s.read()
 	s.Flags.VisitAll(func(f *pflag.Flag) {
@@ -55,8 +63,7 @@ func (s *Set) Settle(getenv func(string) string) {
 			return
 		}
 		e, found := read[f.Name]
-		for _, name := range aliases(f.Name) {
-			variable := EnvironmentPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		for _, variable := range Variables(f.Name) {
 			if text := getenv(variable); text != "" {
 				e, found = entry{[]Item{{Text: text, At: variable}}, variable}, true
 			}
@@ -102,7 +109,7 @@ func (s *Set) read() map[string]entry {
 		return nil
 	}
 	root, err := parse(s.File)
-	if err != nil {
+	if s.Unread = err != nil; s.Unread {
 		s.Mistake("", "%v", err)
 		return nil
 	}
@@ -134,7 +141,7 @@ func parse(file string) (*yaml.Node, error) {
 		text, err = io.ReadAll(io.LimitReader(f, maxPlan+1))
 		err = errors.Join(err, f.Close())
 	}
-	var document yaml.Node
+	var document, second yaml.Node
 	switch {
 	case len(text) > maxPlan:
 		return nil, fmt.Errorf("%s: it is longer than a plan can be (%d MiB)", file, maxPlan>>20)
@@ -145,11 +152,18 @@ func parse(file string) (*yaml.Node, error) {
 	case !utf8.Valid(text):
 		return nil, fmt.Errorf("%s: it is no text: a plan is a YAML file; bench plan prints one to begin with", file)
 	}
-	if err := yaml.Unmarshal(text, &document); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	if err = documents.Decode(&document); err == nil {
+		err = documents.Decode(&second)
 	}
-	if len(document.Content) == 0 {
+	switch {
+	case len(document.Content) == 0 && errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("%s: it is empty; bench plan prints a plan to begin with", file)
+	case err == nil:
+		return nil, fmt.Errorf("%s:%d: a second document begins there, and a plan is one: leave out ---", file,
+			second.Line)
+	case !errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return document.Content[0], nil
 }
@@ -176,8 +190,11 @@ func (s *Set) ItemsOf(n *yaml.Node, v *Value) (items []Item, err error) {
 	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
 		return []Item{{Text: n.Value, At: s.Place(n)}}, nil
 	}
-	if n.Kind != yaml.SequenceNode || !v.List() && !v.Repeatable && v.Nodes == nil {
+	switch some := v.List() || v.Repeatable || v.Nodes != nil; {
+	case !some:
 		return nil, errors.New("it takes one value")
+	case n.Kind != yaml.SequenceNode:
+		return nil, errors.New("it takes a value, or a list of values")
 	}
 	if v.Nodes != nil {
 		return v.Nodes(n), nil
@@ -195,7 +212,8 @@ func (s *Set) ItemsOf(n *yaml.Node, v *Value) (items []Item, err error) {
 	return []Item{{strings.Join(texts, ","), s.Place(n), items}}, nil
 }
 
-// Placed begins each mistake with the place of the wrong value, unless the value is from the command line.
+// Placed begins each mistake with the place of the wrong value, unless the value is from the command line. Those of the
+// plan's file come last, in its order.
 func (s *Set) Placed(all human.Mistakes) (placed human.Mistakes) {
 	for _, m := range all {
 		origin, key := s.Origins[m.Setting], human.Mistake{Setting: m.Setting, Item: m.Item, Key: m.Key}
@@ -205,7 +223,17 @@ func (s *Set) Placed(all human.Mistakes) (placed human.Mistakes) {
 		}
 		placed.Add(m)
 	}
+	slices.SortStableFunc(placed, func(a, b human.Mistake) int { return slices.Compare(s.position(a), s.position(b)) })
 	return placed
+}
+
+// position is the line and the column with which a mistake begins; 0 and 0 if it is not in the plan's file.
+func (s *Set) position(m human.Mistake) []int {
+	line, column := 0, 0
+	if at, is := strings.CutPrefix(m.Text, s.File+":"); is && s.File != "" {
+		_, _ = fmt.Sscanf(at, "%d:%d", &line, &column)
+	}
+	return []int{line, column}
 }
 
 // Write prints a setting and its origin. The first line begins with the argument first, the other lines begin with the
@@ -227,8 +255,10 @@ func (v *Value) plain() any {
 		return v.Given
 	case v.List() && strings.Contains(v.Text, ","):
 		return Split(v.Text)
+	case v.number() || v.Kind == "bool":
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: v.Text}
 	}
-	return &yaml.Node{Kind: yaml.ScalarNode, Value: v.Text}
+	return v.Text // YAML quotes a word such as off, which others read as false
 }
 
 // Mapped is a key and value of a mapping in a plan's file.

@@ -233,7 +233,10 @@ func (s *Set) Share(f Flag, kind string, to *float64, wrong string, good func(fl
 	s.Add(f, kind, preset, func(text string) error {
 		number, percent := strings.CutSuffix(text, "%")
 		n, err := strconv.ParseFloat(number, 64)
-		if err != nil || !percent || !good(n) || n > 100 {
+		switch {
+		case err == nil && !percent:
+			return fmt.Errorf("%s; the %% is missing, as in 80%%", wrong)
+		case err != nil || !good(n) || n > 100:
 			return errors.New(wrong)
 		}
 		*to = n / 100

@@ -22,6 +22,9 @@ func FlagSchema(f *pflag.Flag) map[string]any {
 	return s
 }
 
+// number reports whether a value may be a number.
+func (v *Value) number() bool { return v.Kind == "n" || strings.HasPrefix(v.Kind, "n/") }
+
 // Schema is the schema of the flag's values.
 func (v *Value) Schema() map[string]any {
 	one := map[string]any{"type": "string"}
@@ -34,7 +37,7 @@ func (v *Value) Schema() map[string]any {
 		one["type"] = "boolean"
 	case v.Kind == "duration":
 		one["pattern"] = `^[0-9.]+(ns|us|µs|ms|s|m|h)([0-9.]+(ns|us|µs|ms|s|m|h))*$`
-	case strings.HasPrefix(v.Kind, "n/") || strings.HasPrefix(v.Kind, "status"):
+	case v.number() || strings.HasPrefix(v.Kind, "status"):
 		one["type"] = []string{"string", "number"}
 	}
 	if v.Object != nil { // no anyOf, so that an editor can report mistakes inside the object

@@ -19,6 +19,7 @@ type Set struct {
 	Flags    *pflag.FlagSet
 	Mistakes human.Mistakes
 	File     string // a plan in YAML; empty = none
+	Unread   bool   // File could not be read
 	// Lists has the keys of the file that are not flags. Settle sets the value of each key that it finds in the file.
 	Lists map[string]*yaml.Node
 	// Hide removes the secrets from a setting's value; nil = there are none.

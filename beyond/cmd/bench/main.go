@@ -12,7 +12,7 @@ import (
 func main() {
 	os.Exit(cli.Bench(context.Background(), cli.Env{
 		Args: cli.Arguments(os.Args[1:]), Stdin: os.Stdin, Getenv: cli.Environment(), Stdout: os.Stdout,
-		Stderr: os.Stderr,
-		More:   beyond.Catalogue,
+		Stderr: os.Stderr, Environ: os.Environ(),
+		More: beyond.Catalogue,
 	}))
 }
