@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"time"
 
 	"hammerlock/history"
 	"hammerlock/locks"
@@ -38,6 +39,19 @@ func (w *worker) request(ctx context.Context, key int32) (history.Outcome, histo
 		w.said = Note(w.said, op.Class(), w.group.Secrets.Hide(err.Error()))
 	}
 	outcome, reason := op.Outcome, op.Reason
+	w.unreached = reason == history.Unreachable
 	w.now = w.lane.Return(op)
 	return outcome, reason
+}
+
+// unreachedPause is the least pause of a worker of a closed loop after a service took no connection. Without it, workers
+// would use a whole CPU and fill the history.
+const unreachedPause = 10 * time.Millisecond
+
+// rest returns the worker's pause before its next visit of a closed loop.
+func (w *worker) rest() time.Duration {
+	if w.unreached {
+		return max(w.think(), unreachedPause)
+	}
+	return w.think()
 }

@@ -36,10 +36,11 @@ type worker struct {
 	back    time.Duration   // planned end of the time between load and store, for a holder that heeds its deadline
 	calls   context.Context // context of a visit whose calls are cancelled at a random moment; nil for other visits
 
-	begun   int64
-	skipped int64
-	err     error // why the worker could not be replaced when it died
-	said    map[string]string
+	unreached bool // the service took no connection for the last visit
+	begun     int64
+	skipped   int64
+	err       error // why the worker could not be replaced when it died
+	said      map[string]string
 
 	turn      atomic.Uint64 // see enter
 	goroutine string        // heading of its goroutine's stack trace
@@ -92,7 +93,7 @@ func (w *worker) closed(stop context.Context) (due time.Duration, key int32, ok 
 	if w.shape.Visits > 0 && w.begun == int64(w.shape.Visits) {
 		return 0, 0, false
 	}
-	if think := w.think(); think > 0 {
+	if think := w.rest(); think > 0 {
 		if !w.sleep(stop, think) {
 			return 0, 0, false
 		}
