@@ -7,9 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hammerlock/history"
 	"hammerlock/internal/dashboard"
 	"hammerlock/internal/harness"
 	"hammerlock/internal/measure"
+	"hammerlock/results"
 )
 
 const frameEvery = 100 * time.Millisecond
@@ -58,8 +60,17 @@ func (e Env) replay(base context.Context, o *options, path string) error {
 	if err != nil {
 		return err
 	}
-	play(s.stop, d, measure.NewReplay(h, run))
+	play(s.stop, d, replayed(h, run))
 	return d.Close()
+}
+
+// replayed returns the replay of a run. The header names the violation that the run was judged for: the replay itself
+// finds only those that are proved while the history is read. The record is nil if there is none.
+func replayed(h *history.History, run *results.Run) *measure.Replay {
+	if run != nil && run.Failed() {
+		run.Label = headline(run)
+	}
+	return measure.NewReplay(h, run)
 }
 
 // play moves through a replay, as time passes and as the user presses keys, until stop ends.
