@@ -44,8 +44,8 @@ func (w *worker) request(ctx context.Context, key int32) (history.Outcome, histo
 	return outcome, reason
 }
 
-// unreachedPause is the least pause of a worker of a closed loop after a service took no connection. Without it, workers
-// would use a whole CPU and fill the history.
+// unreachedPause is the least pause of a worker of a closed loop after a service took no connection. Without it,
+// workers would use a whole CPU and fill the history.
 const unreachedPause = 10 * time.Millisecond
 
 // rest returns the worker's pause before its next visit of a closed loop.

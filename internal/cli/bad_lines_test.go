@@ -179,7 +179,8 @@ func TestABadCommandLineIsAnswered(t *testing.T) {
 	}
 	for name, text := range map[string]string{"notes.txt": "hello\n", "empty.yaml": "", "picture.png": "\x89PNG\r\n",
 		"long.yaml": strings.Repeat("# long\n", 1<<18), "two.yaml": "workers: 3\n---\nworkers: 4\n",
-		"many.yaml": "topology:\nlock: {a: b}\nduration: 5\n", "newer/run.json": newer, "newer/history.bin": cut.String(),
+		"many.yaml":      "topology:\nlock: {a: b}\nduration: 5\n",
+		"newer/run.json": newer, "newer/history.bin": cut.String(),
 		"half/run.json": recorded[:20], "half/history.bin": cut.String(), "gone/run.json": recorded,
 		"zero/run.json": recorded, "zero/history.bin": strings.Repeat("\x00", 100),
 		"cut/run.json": recorded, "cut/history.bin": cut.String()} {

@@ -35,7 +35,8 @@ func TestAPrintedPlanFitsTheSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	service := []string{"http", "plan", "--visit", "POST http://h/v", "--count", "GET http://h/v", "--name", "7"}
-	for _, args := range [][]string{{"bench", "plan", "--count", "2"}, {"verify", "plan", "--scenario", "crash,late-holder"},
+	for _, args := range [][]string{{"bench", "plan", "--count", "2"},
+		{"verify", "plan", "--scenario", "crash,late-holder"},
 		{"verify", "plan", "--fault", "none", "--aof", "everysec"}, append([]string{"bench"}, service...),
 		append([]string{"verify"}, service...)} {
 		program := Bench
@@ -56,10 +57,11 @@ func TestAPrintedPlanFitsTheSchema(t *testing.T) {
 	}
 }
 
-// TestAMisspeltVariableIsAMistake: a variable whose name is almost that of a flag is refused, and other variables are not.
+// TestAMisspeltVariableIsAMistake: a variable whose name is almost that of a flag is refused, and others are not.
 func TestAMisspeltVariableIsAMistake(t *testing.T) {
 	for variable, want := range map[string]string{
-		"HAMMERLOCK_WOKERS=5":                "error: HAMMERLOCK_WOKERS: no such variable; did you mean HAMMERLOCK_WORKERS?\n",
+		"HAMMERLOCK_WOKERS=5": "error: HAMMERLOCK_WOKERS: no such variable; " +
+			"did you mean HAMMERLOCK_WORKERS?\n",
 		"HAMMERLOCK_SCENARIO=crash":          "", // of verify
 		"HAMMERLOCK_TTL=5s":                  "", // the former name of lease
 		"HAMMERLOCK_WOKERS=":                 "",

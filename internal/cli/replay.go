@@ -65,7 +65,7 @@ func (e Env) replay(base context.Context, o *options, path string) error {
 }
 
 // replayed returns the replay of a run. The header names the violation that the run was judged for: the replay itself
-// finds only those that are proved while the history is read. The record is nil if there is none.
+// finds only those that are proved while the history is read. A history may have no record.
 func replayed(h *history.History, run *results.Run) *measure.Replay {
 	if run != nil && run.Failed() {
 		run.Label = headline(run)

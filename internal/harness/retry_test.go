@@ -48,7 +48,8 @@ func TestALostAgentIsNoReasonToRepeat(t *testing.T) {
 	} {
 		p := Plan{Verify: true, Fleet: Fleet{Local: tt.local}}
 		x := &Run{combo: Combination{Topology: on("single")[0], Plan: p}, incidents: []string{"it ended"},
-			missing: tt.missing, run: &results.Run{Verdicts: []checker.Verdict{{}}}, meter: measure.NewMeter(measure.Options{})}
+			missing: tt.missing, run: &results.Run{Verdicts: []checker.Verdict{{}}},
+			meter: measure.NewMeter(measure.Options{})}
 		if got := x.howMuchLonger(); got != tt.want {
 			t.Errorf("%s: got %d, want %d", name, got, tt.want)
 		}
