@@ -8,8 +8,8 @@ import (
 )
 
 // ended is what ended a hold in its server, by the server's replication stream: before a moment, or before the next
-// token was written. It is nil if that is not known. A stream is read late, so it decides no verdict. It tells the cause
-// of what is proven without it.
+// token was written. It is nil if that is not known. A stream is read late, so it decides no verdict. It tells the
+// cause of what is proven without it.
 func (c *Case) ended(h *hold, by time.Duration, next uint64) *history.EarlyEnd {
 	token := c.acquire(h).Token
 	if c.Measured == nil || c.Measured.Stream == nil || c.Sites > 1 || token == 0 {
