@@ -40,8 +40,8 @@ func TestMergeIsCompleteAndOrdered(t *testing.T) {
 	const workers, each = 5, 4000
 	clock := NewOrderedClock(0)
 	wake := make(chan struct{}, 1)
-	var lanes []*Lane
-	for w := range workers {
+	lanes := []*Lane{NewSlowLane(clock, 0, 0, 64, wake), NewSlowLane(clock, 1, 1, 64, wake)}
+	for w := len(lanes); w < workers; w++ {
 		lanes = append(lanes, NewLane(clock, w, int32(w), 64, wake))
 	}
 	var wg sync.WaitGroup
@@ -110,6 +110,28 @@ func TestOpenCallHoldsLaterReturnsBack(t *testing.T) {
 	a.Return(op)
 	if n := count(); n != 2 {
 		t.Errorf("got %d operations after the call returned, want 2", n)
+	}
+}
+
+// TestOpenCallOfASlowLaneHoldsNothingBack: a heal may take seconds, in which workers go on.
+func TestOpenCallOfASlowLaneHoldsNothingBack(t *testing.T) {
+	clock := NewOrderedClock(0)
+	a := NewSlowLane(clock, 0, -1, 8, nil)
+	b := NewLane(clock, 1, 1, 8, nil)
+	merge := NewMerge(clock, []*Lane{a, b})
+	var order []ID
+	drain := func() time.Duration { return merge.Drain(func(op *Op) { order = append(order, op.ID) }) }
+
+	heal := a.Call(Heal, -1)
+	load := b.Call(Load, 0)
+	returned := b.Return(load)
+	want := []ID{load.ID, heal.ID}
+	if final := drain(); final <= returned || !slices.Equal(order, want[:1]) {
+		t.Errorf("complete to %v, with %v, although only a heal was open since before %v", final, order, returned)
+	}
+	a.Return(heal)
+	if drain(); !slices.Equal(order, want) {
+		t.Errorf("got %v, want %v", order, want)
 	}
 }
 

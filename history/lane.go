@@ -28,12 +28,15 @@ type Lane struct {
 	// Process is copied into every new operation; the writer sets it before the first one.
 	Process int16
 
-	_        [66]byte
+	slow     bool // the writer announces each return, so that an open call delays no other lane
+	_        [65]byte
 	taken    *atomic.Uint64 // number of operations that the reader has taken
 	stalls   *atomic.Uint64
 	wake     chan<- struct{}
 	counters [2]atomic.Uint64 // targets of taken and stalls, unless the lane is in shared memory
-	_        [24]byte
+
+	returning atomic.Bool // the writer of a slow lane stamps a return and publishes it
+	_         [20]byte
 }
 
 // NewLane makes lane number n for one worker. It has room for slots operations, a power of two, between two drains.
@@ -42,6 +45,14 @@ func NewLane(clock *Clock, n int, worker int32, slots int, wake chan<- struct{})
 	ring := make([]Op, powerOfTwo(slots))
 	l := newLane(clock, n, worker, slots, unsafe.Pointer(&ring[0]))
 	l.written, l.taken, l.stalls, l.wake = &l.own, &l.counters[0], &l.counters[1], wake
+	return l
+}
+
+// NewSlowLane makes a lane for calls that may last for seconds, such as those of faults. An open call there does not
+// delay the operations of other lanes. Its writer ends calls only with Return or Mark, at the price of two more stores.
+func NewSlowLane(clock *Clock, n int, worker int32, slots int, wake chan<- struct{}) *Lane {
+	l := NewLane(clock, n, worker, slots, wake)
+	l.slow = true
 	return l
 }
 
@@ -86,6 +97,10 @@ func (l *Lane) CallAt(kind Kind, key int32, at time.Duration) *Op {
 
 // Return stamps and publishes the operation, and returns the stamp.
 func (l *Lane) Return(op *Op) time.Duration {
+	if l.slow {
+		l.returning.Store(true) // before the stamp, see delays
+		defer l.returning.Store(false)
+	}
 	op.Return = l.clock.Stamp()
 	l.written.Store(l.written.Load() + 1)
 	return op.Return
@@ -184,6 +199,10 @@ func (l *Lane) read() (published uint64, call time.Duration, open bool) {
 	}
 	return published, l.at(published).Call, true
 }
+
+// delays reports, to the reader, whether an open call may have a return stamp before now. The reader asks before it
+// reads the lane. So if the answer is no, it sees each return stamped earlier, and a later one has a later stamp.
+func (l *Lane) delays() bool { return !l.slow || l.returning.Load() }
 
 func (l *Lane) signal() {
 	select {

@@ -3,7 +3,7 @@ package history
 import "time"
 
 // Merge takes operations from lanes and emits them in the order of their returns. One goroutine uses it. It emits an
-// operation as soon as no open call can return before it, so the longest open call bounds its memory.
+// operation as soon as no open call can return before it, so the longest open call of a worker bounds its memory.
 type Merge struct {
 	// Slack is how far a lane's clock may be behind the merge's, if another process writes the lane.
 	Slack time.Duration
@@ -81,8 +81,8 @@ func (m *Merge) Open(emit func(*Op)) {
 }
 
 // take empties the lanes and builds the heap of pending operations. It returns the earliest time at which a further
-// operation can return. That time is the earliest of the present less the slack, the open calls, and the times up to
-// which the feeds are complete.
+// operation can return. That time is the earliest of the present less the slack, the open calls of lanes that are not
+// slow, and the times up to which the feeds are complete.
 func (m *Merge) take() time.Duration {
 	final := m.clock.Now() - m.Slack
 	m.heap = m.heap[:0]
@@ -90,8 +90,9 @@ func (m *Merge) take() time.Duration {
 		m.pending = append(m.pending, queue{})
 	}
 	for i, l := range m.lanes {
+		delays := l.delays()
 		published, call, open := l.read()
-		if open && !m.abandoned[i] {
+		if open && delays && !m.abandoned[i] {
 			final = min(final, call)
 		}
 		q := &m.pending[i]

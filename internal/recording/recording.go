@@ -86,9 +86,10 @@ type keeper interface {
 	close(partial string, allowed bool, measured *history.Measured, proven history.Agreement) error
 }
 
-// Lane adds a lane of the suite itself, with the given number of slots.
+// Lane adds a lane of the suite itself, with the given number of slots. Faults and heals stay open for seconds there,
+// so it is a slow lane.
 func (r *Recording) Lane(slots int) *history.Lane {
-	lane := history.NewLane(r.o.Clock, len(r.lanes), -1, slots, r.o.Wake)
+	lane := history.NewSlowLane(r.o.Clock, len(r.lanes), -1, slots, r.o.Wake)
 	r.lanes = append(r.lanes[:len(r.lanes):len(r.lanes)], lane)
 	return lane
 }
