@@ -43,13 +43,15 @@ func WriteBenchmarks(w io.Writer, runs []Run) error {
 		}
 		name := fmt.Sprintf("Visit/topology=%s/lock=%s/workers=%d/keys=%d-%d", r.Topology, r.Lock, r.Workers, r.Keys,
 			max(r.Environment.Procs, 1))
+		// benchstat makes a table for each configuration, so it must not see what differs between runs to be compared
+		if _, err := fmt.Fprintf(w, "# run %s, seed %d, suite %s\n", r.Name, r.Seed, r.Environment.Suite); err != nil {
+			return err
+		}
 		// benchstat groups results by parts of this name
 		result := &benchfmt.Result{Iters: int(r.Visits.Done), Name: benchfmt.Name(name)}
 		for _, c := range [][2]string{
-			{"goos", r.Environment.OS}, {"cpu", r.Environment.CPU}, {"suite", r.Environment.Suite},
-			{"server", r.Settings["server"]},
+			{"goos", r.Environment.OS}, {"cpu", r.Environment.CPU}, {"server", r.Settings["server"]},
 			{"counter", r.Counter}, {"faults", strings.Join(r.Faults, " ")}, {"load", r.Workload()},
-			{"seed", fmt.Sprint(r.Seed)}, {"run", r.Name},
 		} {
 			if c[1] != "" {
 				result.SetConfig(c[0], c[1])

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/perf/benchfmt"
+	"golang.org/x/perf/benchproc"
 
 	"hammerlock/checker"
 	"hammerlock/internal/human"
@@ -257,6 +259,42 @@ func TestBenchmarkFormat(t *testing.T) {
 	if seen["Visit/topology=single/lock=lease/workers=8/keys=8-2"] < 2 ||
 		seen["Visit/topology=single/lock=watch/workers=8/keys=8-1"] < 2 || len(seen) != 2 {
 		t.Errorf("got %v", seen)
+	}
+}
+
+// TestBenchstatPutsRepeatedRunsIntoOneTable: benchstat makes a table for each configuration of the file.
+func TestBenchstatPutsRepeatedRunsIntoOneTable(t *testing.T) {
+	var runs []Run
+	for i, suite := range []string{"v1.0.0", "v1.0.0", "v1.1.0"} {
+		runs = append(runs, Run{Name: fmt.Sprint("run-", i), Topology: "single", Lock: "lease",
+			Environment: Environment{Suite: suite}, Config: Config{Workers: 8, Keys: 8, Seed: uint64(i)},
+			Settings: map[string]string{"server": "Redis 7"}, Visits: Visits{Done: 100}})
+		runs[i].Measured = 1
+	}
+	var text bytes.Buffer
+	if err := WriteBenchmarks(&text, runs); err != nil {
+		t.Fatal(err)
+	}
+	var p benchproc.ProjectionParser
+	filter, err := benchproc.NewFilter("*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := p.Parse(".config", filter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, tables := benchfmt.NewReader(&text, "bench.txt"), map[benchproc.Key]int{}
+	for reader.Scan() {
+		switch r := reader.Result().(type) {
+		case *benchfmt.Result:
+			tables[table.Project(r)]++
+		case *benchfmt.SyntaxError:
+			t.Error(r)
+		}
+	}
+	if len(tables) != 1 {
+		t.Errorf("benchstat would make %d tables of %d runs: %v", len(tables), len(runs), tables)
 	}
 }
 
