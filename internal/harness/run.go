@@ -159,7 +159,7 @@ func (x *Run) metered() measure.Options {
 		Workers: x.combo.recorded(), Callers: plan.Workload.Workers, Keys: plan.Workload.Keys, From: plan.Warmup,
 		To: plan.Warmup + plan.Duration, Excludes: x.combo.Lock.Claims.Alone(), OpenLoop: plan.Workload.Open(),
 		Spans: plan.spans(), Log: x.folder.Log(), Started: x.run.Started, Bears: x.combo.bears(),
-		Backoff: plan.Workload.Retry,
+		Backoff: plan.Workload.Retry, Finite: plan.Workload.Visits > 0,
 	}
 }
 

@@ -272,6 +272,21 @@ func TestOutcomesOfVisitsAreToldApart(t *testing.T) {
 	}
 }
 
+// TestAFixedNumberOfVisitsIsMeasuredWhileItLasts: neither the start of the workers nor the wait for their end counts.
+func TestAFixedNumberOfVisitsIsMeasuredWhileItLasts(t *testing.T) {
+	s := &script{}
+	for i := range 100 {
+		due := 150*ms + time.Duration(i)*ms/100
+		s.op(int32(i), history.End, due, due, due+time.Duration(i+1)*10*ms, history.OK, 0)
+	}
+	var r results.Run
+	s.meter(Options{Workers: 100, Keys: 1, To: 2 * time.Second, Finite: true}).Summarize(&r, results.Usage{})
+	length := time.Second + 990*time.Microsecond
+	if r.Measured != int64(length) || math.Abs(r.Throughput-100/length.Seconds()) > 1e-9 {
+		t.Errorf("%v and %v/s, want %v", time.Duration(r.Measured), r.Throughput, length)
+	}
+}
+
 func TestAWaitWithoutEndIsSeen(t *testing.T) {
 	s := &script{}
 	for i := range 100 {

@@ -16,10 +16,13 @@ type Meter struct {
 	from, to time.Duration // visits due in this period are measured
 	excludes bool          // the lock claims mutual exclusion
 	open     bool          // the load is an open loop
+	finite   bool          // the load is a fixed number of visits
 	called   int           // number of workers that visit in every phase; other workers pause in some phases
 	spans    []*Meter      // meters for the parts of the run
 	begun    bool          // this meter measures a part of the run, and has observed its first operation
 	left     int64         // visits that were due within the measurement and never began
+	firstDue time.Duration // earliest time at which a measured visit was due; Forever = none has ended yet
+	lastEnd  time.Duration // latest end of a measured visit
 
 	acquire, response, hold, release, handoff, tries *histogram
 
@@ -95,14 +98,16 @@ type Options struct {
 	Bears    time.Duration
 	Backoff  time.Duration // mean time between two tries
 	OpenLoop bool
-	Spans    []Span    // consecutive parts of the run that are also measured separately
-	Log      io.Writer // writer for the latency log, whose owner checks for write errors; nil = no log
-	Started  time.Time // date at which times in the log are zero
+	// Finite says that the load is a fixed number of visits, which last shorter than From to To.
+	Finite  bool
+	Spans   []Span    // consecutive parts of the run that are also measured separately
+	Log     io.Writer // writer for the latency log, whose owner checks for write errors; nil = no log
+	Started time.Time // date at which times in the log are zero
 }
 
 func NewMeter(o Options) *Meter {
 	m := &Meter{
-		from: o.From, to: o.To, excludes: o.Excludes, open: o.OpenLoop,
+		from: o.From, to: o.To, excludes: o.Excludes, open: o.OpenLoop, finite: o.Finite, firstDue: history.Forever,
 		acquire: newFine(), response: newFine(), hold: newFine(), release: newFine(), handoff: newFine(),
 		tries: newFine(), waits: newWaits(o.From, o.To), answers: newWaits(o.From, o.To), late: newFine(),
 		errors:  map[string]int64{},
@@ -348,6 +353,7 @@ func (m *Meter) ended(op *history.Op, w *workerMeter, measured bool) {
 		return
 	}
 	m.visits.Begun++
+	m.firstDue, m.lastEnd = min(m.firstDue, op.Due), max(m.lastEnd, op.Return)
 	if m.open {
 		m.late.record(op.Call - op.Until)
 	}

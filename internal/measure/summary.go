@@ -56,7 +56,7 @@ func (m *Meter) Finished() (n int64) {
 }
 
 func (m *Meter) Summarize(r *results.Run, used results.Usage) {
-	r.Measured = int64(max(m.to-m.from, 0))
+	r.Measured = int64(m.length())
 	r.Visits = m.visits
 	r.Latency = results.Latencies{
 		Acquire: m.acquire.summary(), Response: m.response.summary(), Hold: m.hold.summary(),
@@ -75,6 +75,15 @@ func (m *Meter) Summarize(r *results.Run, used results.Usage) {
 	r.Errors = m.errors
 	r.Windows = m.faults
 	r.Availability = m.Availability(r.Roles)
+}
+
+// length returns the length of the measurement. A fixed number of visits is measured from the first due time to the last
+// end, because workers need time to start, and the end of a run is noticed late.
+func (m *Meter) length() time.Duration {
+	if m.finite {
+		return max(min(m.lastEnd, m.to)-m.firstDue, 0)
+	}
+	return max(m.to-m.from, 0)
 }
 
 // swing returns the range of the median latency and of the number of visits over the seconds of the run.
