@@ -152,8 +152,8 @@ func (m *numbers) Collect(to chan<- prometheus.Metric) {
 		{"run", "number of the run that goes on, and of how many", gauge, float64(e.Number), "of", strconv.Itoa(e.Of)},
 		{"phase", "1 for what the suite is doing", gauge, 1, "phase", string(e.Stage)},
 		{"elapsed_seconds", "since the workers of the run were let loose", gauge, e.Live.At.Seconds(), "", ""},
-		{"violations_total", "violations of safety that were proved so far, while the run goes on", counter,
-			float64(picture.Safety.Violations), "", ""},
+		{"violations_total", "violations of safety: those proved while the run goes on, then those of its verdicts",
+			counter, float64(max(picture.Safety.Violations, m.ended.violations(e.Name))), "", ""},
 		{"faults_total", "faults that were injected in the run", counter, float64(picture.Injected), "", ""},
 		{"active_faults", "faults that are in force", gauge, float64(len(picture.Active)), "", ""},
 	}
@@ -185,10 +185,11 @@ func (m *numbers) Collect(to chan<- prometheus.Metric) {
 	if alone {
 		return
 	}
-	to <- histogram(prometheus.NewDesc("hammerlock_acquire_seconds", "waits of those who got the lock", nil, labels),
-		&picture.Acquired)
+	to <- histogram(prometheus.NewDesc("hammerlock_acquire_seconds",
+		"waits of those who got the lock, within the measurement", nil, labels), &picture.Acquired)
 	to <- histogram(prometheus.NewDesc("hammerlock_response_seconds",
-		"from when a visit was due to its end, of those that went well", nil, labels), &picture.Answered)
+		"from when a visit was due to its end, of those within the measurement that went well", nil, labels),
+		&picture.Answered)
 }
 
 // distribution is a histogram with classic buckets and, if Prometheus asks for them, native buckets.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hammerlock/checker"
 	"hammerlock/internal/harness"
 	"hammerlock/results"
 )
@@ -22,6 +23,20 @@ func (s *endedRuns) add(r *results.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = append(s.all[max(len(s.all)+1-mostSaved, 0):], r)
+}
+
+// violations returns the number of violations in the verdicts of an ended run; 0 if it has not ended.
+func (s *endedRuns) violations(name string) (n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.all {
+		for i := range r.Verdicts {
+			if v := &r.Verdicts[i]; r.Name == name && v.Status == checker.Fail {
+				n += max(v.Violations, 1)
+			}
+		}
+	}
+	return n
 }
 
 // collect sends the counts of visits and errors, for the ended runs and the run in progress. For ended runs it also

@@ -151,8 +151,11 @@ func lingers(t *testing.T, m *metricsServer, combo harness.Combination, scrape f
 	t.Helper()
 	native(t, m)
 	over := &results.Run{Name: "one", Topology: "single", Lock: "lease", Visits: results.Visits{Done: 1300},
-		Verdicts: []checker.Verdict{{Checker: "exclusion", Status: checker.Fail}}}
+		Verdicts: []checker.Verdict{{Checker: "exclusion", Status: checker.Fail, Violations: 9}}}
 	m.tell(harness.Event{Combination: combo, Name: "one", Number: 1, Of: 2, Stage: harness.Saved, Run: over})
+	if text := scrape(); !strings.Contains(text, `hammerlock_violations_total{lock="lease",topology="single"} 9`) {
+		t.Errorf("the violations of the verdict are missing in:\n%s", text)
+	}
 	m.tell(harness.Event{Combination: combo, Name: "two", Number: 2, Of: 2, Stage: harness.Starting})
 	m.tell(harness.Event{Combination: combo, Name: "two", Number: 2, Of: 2, Stage: harness.Running, Said: "a line"})
 	text := scrape()

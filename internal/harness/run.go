@@ -80,6 +80,10 @@ func (x *Run) Do(ctx, stop context.Context) (_ *results.Run, err error) {
 	var measured *history.Measured
 	if x.deployment.Program == nil {
 		x.fill(&report, cost)
+		if x.picture != nil { // the last picture lacks what ended after it
+			now := x.session.Clock.Now()
+			x.picture.publish(now, now)
+		}
 		measured = x.measured(&report)
 	}
 	err = errors.Join(err, x.record.Close(x.run.Partial, allowed && report.Lost != "", measured))

@@ -156,6 +156,9 @@ func (m *Meter) Observe(op *history.Op) {
 	}
 }
 
+// measures reports whether the operation's visit was due within the measurement.
+func (m *Meter) measures(op *history.Op) bool { return op.Due >= m.from && op.Due < m.to }
+
 func (m *Meter) observe(op *history.Op) {
 	m.ops++
 	m.excuses.observe(op)
@@ -181,7 +184,7 @@ func (m *Meter) observe(op *history.Op) {
 		m.outages.observe(op, h, change)
 	}
 	w := &m.workers[op.Worker]
-	measured := op.Due >= m.from && op.Due < m.to
+	measured := m.measures(op)
 	switch op.Kind {
 	case history.Skip:
 		m.answers.record(op.Due, op.Return, false)
@@ -210,7 +213,7 @@ func (m *Meter) tried(op *history.Op) {
 		return
 	}
 	w := &m.workers[op.Worker]
-	measured := op.Due >= m.from && op.Due < m.to
+	measured := m.measures(op)
 	p := &m.pages[op.Key]
 	if !w.waiting {
 		w.waiting, w.key, w.first = true, op.Key, op.Call

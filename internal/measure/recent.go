@@ -15,8 +15,8 @@ var Bounds = [...]time.Duration{
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
 
-// Buckets counts the durations of a whole run, with its warm-up, in fixed buckets. So counts of several runs and
-// machines can be added.
+// Buckets counts the durations of the measurement in fixed buckets. So counts of several runs and machines can be
+// added.
 type Buckets struct {
 	In     [len(Bounds) + 1]uint64 // not cumulative
 	Native [natives]uint64         // buckets of a Prometheus native histogram: see NativeSchema
@@ -51,7 +51,7 @@ func (b *Buckets) record(d time.Duration) {
 const recentSeconds = 10
 
 // recent has the distributions of the last second and of the last ten seconds, summed from one histogram for each
-// second. It also has the Buckets of the whole run.
+// second. It also has the Buckets of the measurement.
 type recent struct {
 	ring   [recentSeconds]*histogram
 	second int64
@@ -69,11 +69,13 @@ func newRecent() recent {
 	return r
 }
 
-// record adds a duration that ended at the given time.
-func (r *recent) record(at, d time.Duration) {
+// record adds a duration that ended at the given time. The argument measured says that its visit is measured.
+func (r *recent) record(at, d time.Duration, measured bool) {
 	r.roll(at)
 	r.ring[r.second%recentSeconds].record(d)
-	r.whole.record(d)
+	if measured {
+		r.whole.record(d)
+	}
 }
 
 func (r *recent) roll(at time.Duration) {

@@ -19,8 +19,8 @@ type Snapshot struct {
 	Steps     []Step        // steps of the start, the latest last
 	Seconds   []Second      // the last minute, the oldest second first; the newest is incomplete
 	Latency   []LatencyRow
-	Acquired  Buckets   // waits that ended with a grant
-	Answered  Buckets   // response times
+	Acquired  Buckets   // waits that ended with a grant, within the measurement
+	Answered  Buckets   // response times within the measurement
 	Random    Quantiles // length of the wait of a worker that is picked at a random moment
 	Longest   time.Duration
 	LongestBy int // worker with the longest current wait; -1 = none waits

@@ -77,8 +77,8 @@ func (m *Meter) Summarize(r *results.Run, used results.Usage) {
 	r.Availability = m.Availability(r.Roles)
 }
 
-// length returns the length of the measurement. A fixed number of visits is measured from the first due time to the last
-// end, because workers need time to start, and the end of a run is noticed late.
+// length returns the length of the measurement. A fixed number of visits is measured from the first due time to the
+// last end, because workers need time to start, and the end of a run is noticed late.
 func (m *Meter) length() time.Duration {
 	if m.finite {
 		return max(min(m.lastEnd, m.to)-m.firstDue, 0)

@@ -114,7 +114,7 @@ func (v *Viewer) Observe(op *history.Op) {
 		if op.Outcome == history.OK && op.Return != history.Forever && op.Worker >= 0 {
 			v.roll(op.Return)
 			waited := op.Return - v.strips.workers[op.Worker].tried
-			v.acquire.record(op.Return, waited)
+			v.acquire.record(op.Return, waited, v.meter.measures(op))
 			v.now().Acquire.record(waited)
 		}
 	case history.End:
@@ -122,7 +122,7 @@ func (v *Viewer) Observe(op *history.Op) {
 		if op.Outcome == history.OK {
 			v.now().Done++
 			v.now().Response.record(op.Return - op.Due)
-			v.answer.record(op.Return, op.Return-op.Due)
+			v.answer.record(op.Return, op.Return-op.Due, v.meter.measures(op))
 		}
 	case history.Fault:
 		v.begun.end(op.Value)
