@@ -108,7 +108,7 @@ func (p *Percentiles) reading(s statistic) Reading {
 		return Reading{}
 	case v == nil:
 		return Reading{Support: TooFew, Times: max(beyond/(1-s.quantile)/float64(p.Count), 2)}
-	case *v == int64(Beyond):
+	case *v == int64(Beyond), v == &p.Max && p.Open:
 		return Reading{Value: float64(p.Max), Support: AtLeast}
 	default:
 		return Reading{Value: float64(*v), Support: Supported}

@@ -18,6 +18,11 @@ type Percentiles struct {
 	Min   int64  `json:"min_ns"`
 	Max   int64  `json:"max_ns"`
 	Mean  int64  `json:"mean_ns"`
+	// For waits with unfinished ones: of Censored durations only a lower bound is known, and Max is one of them if Open
+	// is true. Entered durations began before the measurement.
+	Censored int64 `json:"censored,omitempty"`
+	Entered  int64 `json:"entered,omitempty"`
+	Open     bool  `json:"max_open,omitempty"`
 }
 
 // Beyond stands for a percentile that is greater than the longest observed wait.
@@ -32,12 +37,13 @@ func Supports(q float64, n int64) bool { return float64(n)*(1-q) >= beyond-1e-6 
 // Needs returns the number of observations that the quantile q needs.
 func Needs(q float64) int64 { return int64(math.Ceil(beyond/(1-q) - 1e-6)) }
 
-// Text formats a percentile: "-" if there are too few observations, ">" and the maximum if it is Beyond.
+// Text formats a percentile: "-" if there are too few observations, ">" and the maximum if it is Beyond. It formats
+// &p.Max, too, with ">" if that is a lower bound.
 func (p *Percentiles) Text(v *int64) string {
 	switch {
 	case v == nil, p.Count == 0:
 		return "-"
-	case *v == int64(Beyond):
+	case *v == int64(Beyond), v == &p.Max && p.Open:
 		return ">" + human.Duration(time.Duration(p.Max))
 	default:
 		return human.Duration(time.Duration(*v))

@@ -118,13 +118,21 @@ func (r *Run) LatencyRows() (rows [][]string) {
 	return rows
 }
 
-// CensoredText describes the unfinished waits; empty if there were none.
+// CensoredText says which waits and visits the rows with unfinished ones have besides; empty if there were none.
 func (r *Run) CensoredText() string {
-	if r.Waiting.Censored == 0 {
-		return ""
+	var parts []string
+	add := func(n int64, one, what string) {
+		if n > 0 {
+			parts = append(parts, human.Quantity(n, one)+what)
+		}
 	}
-	return human.Quantity(r.Waiting.Censored, "wait") +
-		" ended without a grant or outlasted the measurement; they count with what was seen of them"
+	add(r.Waiting.Censored, "wait", " ended without a grant or outlasted the measurement")
+	add(r.Waiting.Response.Censored, "visit", " did not go well or outlasted the measurement")
+	if len(parts) > 0 {
+		parts = append(parts, "they count with what was seen of them")
+	}
+	add(r.Waiting.Unfinished.Entered, "wait", " in acquire with unfinished began in the warm-up")
+	return strings.Join(parts, "; ")
 }
 
 // WokenText says what woke the workers that were granted the lock, and how many tries a grant took; empty if unknown.

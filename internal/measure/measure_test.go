@@ -310,6 +310,38 @@ func TestAWaitWithoutEndIsSeen(t *testing.T) {
 	}
 }
 
+// TestRowsWithUnfinishedAgreeWithTheOthers: they have the same visits, and say what they know only in part.
+func TestRowsWithUnfinishedAgreeWithTheOthers(t *testing.T) {
+	s := &script{}
+	s.visit(0, 5*ms, 12*ms, 13*ms) // due in the warm-up
+	for i := range 20 {
+		at := time.Duration(20+5*i) * ms
+		s.visit(0, at, at+ms, at+2*ms)
+	}
+	s.visit(1, 150*ms, 290*ms, 300*ms) // due in the measurement, which ends before it
+	var r results.Run
+	s.meter(Options{Workers: 2, Keys: 1, From: 10 * ms, To: 200 * ms, Excludes: true}).Summarize(&r, results.Usage{})
+	response, all := &r.Latency.Response, &r.Waiting.Response
+	if response.Count != 21 || all.Count != 21 || all.Censored != 1 || all.Entered != 0 {
+		t.Errorf("%d response times, %+v with unfinished; want 21 of the measurement", response.Count, all)
+	}
+	if got := all.Text(&all.Max); got != ">50.0 ms" {
+		t.Errorf("the longest of them took %s, but the end cut it off after 50 ms", got)
+	}
+	if got := response.Text(&response.Max); got != "153 ms" {
+		t.Errorf("the longest response took %s", got)
+	}
+	waits := &r.Waiting.Unfinished
+	if in := r.Latency.Acquire.Count + waits.Entered; waits.Count != in || waits.Entered != 1 {
+		t.Errorf("%+v, but %d were granted, or began in the warm-up", waits, in)
+	}
+	if text := r.CensoredText(); text != "1 wait ended without a grant or outlasted the measurement; "+
+		"1 visit did not go well or outlasted the measurement; they count with what was seen of them; "+
+		"1 wait in acquire with unfinished began in the warm-up" {
+		t.Error(text)
+	}
+}
+
 func TestJain(t *testing.T) {
 	for _, c := range []struct {
 		visits []int64

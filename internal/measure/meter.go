@@ -27,7 +27,7 @@ type Meter struct {
 	acquire, response, hold, release, handoff, tries *histogram
 
 	waits    *waits     // waits for the lock, including those without a grant
-	answers  *waits     // response times, including those of visits that were not counted
+	answers  *waits     // response times of measured visits, including those that were not counted
 	late     *histogram // open loop: how late a visit begins although it is due and a worker is free
 	interval interval
 
@@ -136,8 +136,8 @@ func (m *Meter) Cut(to time.Duration) {
 
 // NeverBegun counts a visit that still waited for a free worker when the run ended.
 func (m *Meter) NeverBegun(due time.Duration) {
-	m.answers.record(due, m.to, false)
 	if due >= m.from && due < m.to {
+		m.answers.record(due, m.to, false)
 		m.left++
 	}
 	for _, s := range m.spans {
@@ -187,8 +187,8 @@ func (m *Meter) observe(op *history.Op) {
 	measured := m.measures(op)
 	switch op.Kind {
 	case history.Skip:
-		m.answers.record(op.Due, op.Return, false)
 		if measured {
+			m.answers.record(op.Due, op.Return, false)
 			m.visits.Skipped++
 		}
 	case history.Store:
@@ -348,13 +348,13 @@ func (m *Meter) ended(op *history.Op, w *workerMeter, measured bool) {
 			w.finish++
 		}
 	}
-	m.answers.record(op.Due, op.Return, op.Outcome == history.OK)
 	if !measured {
 		if op.Outcome == history.OK && op.Return < m.from {
 			m.warm++
 		}
 		return
 	}
+	m.answers.record(op.Due, op.Return, op.Outcome == history.OK)
 	m.visits.Begun++
 	m.firstDue, m.lastEnd = min(m.firstDue, op.Due), max(m.lastEnd, op.Return)
 	if m.open {

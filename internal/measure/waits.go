@@ -125,7 +125,8 @@ func (w *waits) randomSummary() results.Percentiles {
 
 func (w *waits) summarize(quantile func(float64) time.Duration) results.Percentiles {
 	p := summarize(w.count(), quantile)
-	p.Max = int64(w.longest())
+	p.Max, p.Censored, p.Entered = int64(w.longest()), w.censored.count, w.entered.count
+	p.Open = w.censored.count > 0 && w.censored.max >= w.granted.max
 	if n := w.count(); n > 0 {
 		p.Mean = int64((w.granted.sum + w.censored.sum) / float64(n))
 	}
