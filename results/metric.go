@@ -277,14 +277,17 @@ func WriteMetrics(w io.Writer) error {
 	return p.Err
 }
 
-func (m Metric) Format(v float64) string {
+func (m Metric) Format(v float64) string { return m.FormatBeside(v, v) }
+
+// FormatBeside formats a value with as many digits as tell it from a limit.
+func (m Metric) FormatBeside(v, limit float64) string {
 	switch m.unit {
 	case nanoseconds:
-		return human.Duration(time.Duration(v))
+		return human.DurationBeside(time.Duration(v), time.Duration(limit))
 	case perSecond:
-		return human.Number(v) + "/s"
+		return human.NumberBeside(v, limit) + "/s"
 	default:
-		return human.Number(v)
+		return human.NumberBeside(v, limit)
 	}
 }
 

@@ -91,7 +91,8 @@ func (g *ChangeGate) check(all []difference) (checked []GateResult) {
 }
 
 func (g *ChangeGate) judge(d *difference) GateResult {
-	r := GateResult{Value: &d.change, Summary: fmt.Sprintf("%s changed by %s", d.metric.Name, signed(d.change))}
+	r := GateResult{Value: &d.change, Summary: fmt.Sprintf("%s changed by %s", d.metric.Name,
+		signedBeside(d.change, g.limit))}
 	switch {
 	case d.effect == none:
 		r.Status, r.Value, r.Summary = GateNoData, nil, "no data for "+d.metric.Name

@@ -470,6 +470,32 @@ func TestGates(t *testing.T) {
 	}
 }
 
+// TestAGateTellsItsValueFromItsLimit: "GATE PASS cost.round_trips<2: cost.round_trips is 2.00" looks false.
+func TestAGateTellsItsValueFromItsLimit(t *testing.T) {
+	trips, p99 := 1.99998, int64(40*time.Millisecond+300)
+	run := results.Run{Config: results.Config{Measured: 1}, Fairness: results.Fairness{Jain: 0.50004},
+		Cost: results.Cost{RoundTrips: &trips}, Throughput: 1499.6, Visits: results.Visits{Done: 600},
+		Latency: results.Latencies{Response: results.Percentiles{Count: 600, P99: &p99}}}
+	for gate, want := range map[string]string{
+		"cost.round_trips<2": "cost.round_trips is 1.99998",
+		"cost.round_trips<3": "cost.round_trips is 2.00",
+		"fairness.jain>0.5":  "fairness.jain is 0.50004",
+		"response.p99<=40ms": "response.p99 is 40.0003 ms",
+		"throughput>=1500":   "throughput is 1499.6/s",
+		"throughput>=1499.6": "throughput is 1500/s",
+	} {
+		g, err := ParseGate(gate)
+		if got := g.Check([]*results.Run{&run}).Summary; err == nil && got != want {
+			t.Errorf("%s: %q, want %q", gate, got, want)
+		}
+	}
+	g, err := ParseChangeGate("throughput<=+10%")
+	if got := g.judge(&difference{metric: g.Metric, change: 0.10004, effect: Better}); err != nil ||
+		got.Status != GateFail || got.Summary != "throughput changed by +10.004 %" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestMistakesInGates(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                     "METRIC OPERATOR VALUE",

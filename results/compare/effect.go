@@ -86,15 +86,19 @@ func whole(x float64) string {
 	return fmt.Sprintf("%+.0f %%", x)
 }
 
-func signed(x float64) string {
+func signed(x float64) string { return signedBeside(x, x) }
+
+// signedBeside formats a change with as many digits as tell it from a limit.
+func signedBeside(x, limit float64) string {
+	text := human.NumberBeside(100*math.Abs(x), 100*math.Abs(limit)) + " %"
 	switch {
 	case x >= math.MaxFloat64 || math.IsInf(x, 1):
 		return "+∞"
 	case x == 0:
 		return "0 %"
 	case x > 0:
-		return "+" + human.Percent(x)
+		return "+" + text
 	default:
-		return "-" + human.Percent(-x)
+		return "-" + text
 	}
 }

@@ -182,7 +182,8 @@ func (g *Gate) Check(runs []*results.Run) GateResult {
 	slices.Sort(values)
 	n := len(values)
 	median := (values[(n-1)/2] + values[n/2]) / 2
-	r.Value, r.Status, r.Summary = &median, g.outcome(median, weakest), g.Metric.Name+" is "+g.Metric.Format(median)
+	r.Value, r.Status = &median, g.outcome(median, weakest)
+	r.Summary = g.Metric.Name + " is " + g.Metric.FormatBeside(median, g.limit)
 	if weakest == results.AtLeast {
 		r.Summary += " or more: too many waits had no end"
 	}
