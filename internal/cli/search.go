@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"hammerlock/internal/harness"
-	"hammerlock/internal/human"
 	"hammerlock/internal/settings"
 	"hammerlock/results"
 	"hammerlock/results/compare"
@@ -132,7 +131,7 @@ func (s *search) try(yield func(*step) bool, at float64) (r compare.GateResult, 
 	p := s.o.plan
 	s.over.set(&p.Workload, at)
 	for p = range harness.Sixteen.Of(p) {
-		st := &step{plan: p, title: fmt.Sprintf("trying %s %s, about %v", s.over.name, human.Number(at),
+		st := &step{plan: p, title: fmt.Sprintf("trying %s %s, about %v", s.over.name, s.over.search.Text(at),
 			(p.Warmup + p.Duration).Round(time.Second))}
 		if !yield(st) {
 			return r, cmp.Or(st.err, errEnded)

@@ -32,6 +32,8 @@ type Found struct {
 	Status    GateStatus `json:"status"` // pass = both values were confirmed
 	Reason    string     `json:"reason"`
 	Probes    []probe    `json:"probes"`
+
+	text func(at float64) string
 }
 
 // A value is confirmed if most of several measurements agree.
@@ -50,7 +52,7 @@ type search struct {
 // Run increases the value in growing steps until the objective fails, and then bisects. Then it repeats measurements on
 // both sides of the edge. If the measurements on one side do not confirm it, the search continues on that side.
 func (s Search) Run() (Found, error) {
-	w := &search{Search: s}
+	w := &search{Search: s, found: Found{text: s.Text}}
 	low, high := w.bracket()
 	for range attempts {
 		if w.over() || low == 0 || math.IsInf(high, 1) {
@@ -64,20 +66,46 @@ func (s Search) Run() (Found, error) {
 		case !w.confirm(high, GateFail):
 			low, high = high, w.upper(high)
 		default:
-			return w.end(low, high, GatePass, "confirmed from both sides")
+			return w.end(low, high, GatePass, "confirmed from both sides"+w.contradictions(low, high))
 		}
 	}
 	switch {
 	case w.over():
 		return w.end(low, high, w.found.Status, w.found.Reason)
 	case low == 0:
-		return w.end(low, high, GateFail, "the objective holds at no value from "+human.Number(s.least())+" on")
+		return w.end(low, high, GateFail, "the objective holds at no value from "+s.Text(s.least())+" on")
 	case math.IsInf(high, 1):
 		return w.end(low, high, GateInconclusive, "the objective holds at every value that was tried")
 	default:
 		return w.end(low, high, GateUnderpowered,
 			"the limit could not be confirmed: it varies from run to run; longer runs (--duration) vary less")
 	}
+}
+
+// Text formats a value of the setting.
+func (s *Search) Text(at float64) string {
+	if s.Whole {
+		return human.Count(int64(at))
+	}
+	return human.Number(at)
+}
+
+// contradictions says how many measurements disagree with an edge; empty if none does.
+func (w *search) contradictions(low, high float64) string {
+	below, above := 0, 0
+	for _, p := range w.found.Probes {
+		switch {
+		case p.At <= low && p.Result.Status == GateFail:
+			below++
+		case p.At >= high && p.Result.Status == GatePass:
+			above++
+		}
+	}
+	if below+above == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" by most of the runs there; of %s it failed in %d at %s or less, and held in %d at %s or more",
+		human.Quantity(len(w.found.Probes), "run"), below, w.Text(low), above, w.Text(high))
 }
 
 // over tells whether a measurement had no result, which ends the search.
@@ -103,7 +131,7 @@ func (w *search) look(at float64) bool {
 	}
 	w.found.Probes = append(w.found.Probes, probe{at, r})
 	if r.Status != GatePass && r.Status != GateFail {
-		w.found.Status, w.found.Reason = r.Status, fmt.Sprintf("at %s: %s", human.Number(at), r.Summary)
+		w.found.Status, w.found.Reason = r.Status, fmt.Sprintf("at %s: %s", w.Text(at), r.Summary)
 	}
 	return r.Status == GatePass
 }
@@ -192,18 +220,18 @@ func (f *Found) WriteText(w io.Writer) error {
 	p.Line("%s over %s", f.Objective, f.Over)
 	p.Line("")
 	for _, probe := range f.Probes {
-		p.Line("%12s  %-13s %s", human.Number(probe.At), string(probe.Result.Status), probe.Result.Summary)
+		p.Line("%12s  %-13s %s", f.text(probe.At), string(probe.Result.Status), probe.Result.Summary)
 	}
 	p.Line("")
 	switch {
 	case f.Holds == nil && f.Breaks == nil:
 		p.Fact(f.Over, "unknown: "+f.Reason)
 	case f.Holds == nil:
-		p.Fact(f.Over, fmt.Sprintf("breaks at %s: %s", human.Number(*f.Breaks), f.Reason))
+		p.Fact(f.Over, fmt.Sprintf("breaks at %s: %s", f.text(*f.Breaks), f.Reason))
 	case f.Breaks == nil:
-		p.Fact(f.Over, fmt.Sprintf("holds at %s; more is unknown: %s", human.Number(*f.Holds), f.Reason))
+		p.Fact(f.Over, fmt.Sprintf("holds at %s; more is unknown: %s", f.text(*f.Holds), f.Reason))
 	default:
-		p.Fact(f.Over, fmt.Sprintf("holds at %s, breaks at %s: %s", human.Number(*f.Holds), human.Number(*f.Breaks),
+		p.Fact(f.Over, fmt.Sprintf("holds at %s, breaks at %s: %s", f.text(*f.Holds), f.text(*f.Breaks),
 			f.Reason))
 	}
 	return p.Err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -48,6 +49,30 @@ func TestSearchOfWholeNumbers(t *testing.T) {
 		f, err := Search{From: 8, Most: 4096, Step: 0.05, Whole: true, Try: edge(at, 0, 1)}.Run()
 		if err != nil || f.Status != GatePass || *f.Holds >= at || *f.Breaks < at || *f.Holds != math.Floor(*f.Holds) {
 			t.Fatalf("%g: %+v, %v", at, f, err)
+		}
+	}
+}
+
+// TestSearchTellsWhatContradictsIt: most of the runs confirm an edge, and the text says that others do not. Workers are
+// whole numbers.
+func TestSearchTellsWhatContradictsIt(t *testing.T) {
+	tried := map[float64]int{}
+	f, err := Search{From: 8, Most: 4096, Step: 0.05, Whole: true, Try: func(at float64) (GateResult, error) {
+		tried[at]++
+		if at < 11 && !(at == 10 && tried[at] == 2) {
+			return GateResult{Status: GatePass}, nil
+		}
+		return GateResult{Status: GateFail}, nil
+	}}.Run()
+	var text strings.Builder
+	if err = errors.Join(err, f.WriteText(&text)); err != nil || f.Status != GatePass {
+		t.Fatal(f, err)
+	}
+	for _, want := range []string{"          10  fail\n",
+		"holds at 10, breaks at 11: confirmed from both sides by most of the ",
+		"it failed in 1 at 10 or less, and held in 0 at 11 or more"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no word of %q in:\n%s", want, text.String())
 		}
 	}
 }
