@@ -211,7 +211,7 @@ func share(c deployment.Cost, visits, roundTrips float64, on locks.Sites) result
 	if roundTrips > 0 || on == locks.NoSite {
 		r.RoundTrips = &roundTrips
 	}
-	if c.Known {
+	if c.Known && (c.Commands > 0 || on == locks.NoSite) { // no visit of another lock goes without a command
 		r.Commands, r.ServerCPU = of(float64(c.Commands)), of(float64(c.CPU))
 	}
 	return r

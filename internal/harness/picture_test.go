@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"hammerlock/internal/deployment"
 	"hammerlock/internal/measure"
+	"hammerlock/locks"
 )
 
 // TestTheLastSnapshotAgreesWithTheRecord: metrics that are read after a run show what its record says, without the
@@ -44,5 +46,16 @@ func TestTheLastSnapshotAgreesWithTheRecord(t *testing.T) {
 		!reflect.DeepEqual(last.Kinds, r.Errors) {
 		t.Errorf("%+v %d waiting, Jain %v, errors %v; in the record %+v %v %v", last.Visits, last.Waiting,
 			last.Fairness.Jain, last.Kinds, r.Visits, r.Fairness.Jain, r.Errors)
+	}
+}
+
+// TestCostsOfNoCommandAreUnknown: a visit to a lock on servers takes a command, so that a count of 0 has seen none.
+func TestCostsOfNoCommandAreUnknown(t *testing.T) {
+	none := deployment.Cost{Known: true, CPU: time.Millisecond}
+	if c := share(none, 3, 0, locks.OneSite); c.Commands != nil || c.ServerCPU != nil || c.RoundTrips != nil {
+		t.Errorf("got %+v", c)
+	}
+	if c := share(none, 4, 0, locks.NoSite); c.Commands == nil || *c.Commands != 0 || *c.ServerCPU != 250_000 {
+		t.Errorf("without servers: got %+v", c)
 	}
 }

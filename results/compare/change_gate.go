@@ -34,7 +34,8 @@ func ParseChangeGate(text string) (ChangeGate, error) {
 type difference struct {
 	metric    results.Metric
 	about     string
-	runs      int
+	runs      int // runs, or pairs, that have the metric
+	made      int // all that were made
 	effect    effect
 	change    float64
 	low, high float64 // infinite if there are too few runs
@@ -54,9 +55,14 @@ func (d *difference) enough(n float64) string {
 		return "more runs do not help against so much noise: a calmer machine does, or a rate that it serves with " +
 			"ease (--rate)"
 	}
-	n = max(math.Ceil(n), float64(d.least))
-	return fmt.Sprintf("it takes about %.0f %s, %s in all", n, d.unit,
-		max((time.Duration(n)*d.each).Round(time.Second), time.Second))
+	n, without := max(n, float64(d.least)), ""
+	if d.runs > 0 && d.runs < d.made { // as large a part of more runs will lack the metric
+		n = max(n*float64(d.made)/float64(d.runs), float64(d.made+1))
+		without = fmt.Sprintf("; only %d of %d have %s", d.runs, d.made, d.metric.Name)
+	}
+	n = math.Ceil(n)
+	return fmt.Sprintf("it takes about %.0f %s, %s in all%s", n, d.unit,
+		max((time.Duration(n)*d.each).Round(time.Second), time.Second), without)
 }
 
 // spoiled tells whether the load generator was too slow in some runs, so that the difference means nothing.

@@ -223,6 +223,36 @@ func TestTooFewRunsAreNoise(t *testing.T) {
 	}
 }
 
+// TestAPairWithoutTheMetricIsNotCounted: more pairs are demanded than were made, and the text says why.
+func TestAPairWithoutTheMetricIsNotCounted(t *testing.T) {
+	metric, err := results.FindMetric("cost.round_trips")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gates := []ChangeGate{{Gate{Text: RegressionGate}}, {Gate{Metric: metric, op: "<", limit: 0.05, Relative: true}}}
+	pairs := newMachine(1).pairs(6, 1, planted{}, planted{trips: 5})
+	pairs[2][ArmTwin].Cost = results.Cost{} // no visit ended in it
+	trial := NewTrial("A", "B", pairs, []results.Metric{metric})
+	trial.CheckGates(gates)
+	for _, g := range trial.Gates {
+		if g.Status != GateUnderpowered || !strings.Contains(g.Summary, "about 8 pairs (--pairs)") ||
+			!strings.Contains(g.Summary, "only 5 of 6 have cost.round_trips") {
+			t.Errorf("%+v", g)
+		}
+	}
+	if notes := strings.Join(trial.Notes, "\n"); !strings.Contains(notes, "cost.round_trips: 5 of 6 pairs have it") {
+		t.Error(notes)
+	}
+	pairs[2][ArmB].Cost = results.Cost{}
+	table := New(sides(pairs[:4]), nil, []results.Metric{metric})
+	table.CheckGates(gates)
+	for _, g := range table.Gates {
+		if g.Status != GateUnderpowered || !strings.Contains(g.Summary, "only 3 of 4 have cost.round_trips") {
+			t.Errorf("%+v", g)
+		}
+	}
+}
+
 // TestEnoughRunsAreEnough uses the number of runs in the notes, and one run less.
 func TestEnoughRunsAreEnough(t *testing.T) {
 	metrics := headlines(t)

@@ -50,6 +50,7 @@ type figure struct {
 	Effect effect   `json:"effect"`
 
 	sample    *benchmath.Sample
+	made      int           // number of runs, with those that lack the metric
 	saturated bool          // the load generator was too slow in one of the runs
 	took      time.Duration // mean duration of a run
 }
@@ -82,7 +83,7 @@ func New(sides []Side, by []string, metrics []results.Metric) *Comparison {
 
 func newFigure(m results.Metric, runs []*results.Run) figure {
 	var values []float64
-	c := figure{P: 1}
+	c := figure{P: 1, made: len(runs)}
 	for _, r := range runs {
 		c.took += time.Duration(r.Took) / time.Duration(len(runs))
 		c.saturated = c.saturated || r.Generator.State.Unfit()
@@ -282,6 +283,7 @@ func (c *Comparison) CheckGates(gates []ChangeGate) {
 func (r *row) difference(k int) difference {
 	first, cell := &r.Cells[0], &r.Cells[k]
 	d := difference{metric: r.metric, runs: min(first.Runs, cell.Runs), effect: cell.Effect.gated(),
+		made:   max(first.made, cell.made),
 		change: cell.Change,
 		low:    math.Inf(-1), high: math.Inf(1), floor: math.Inf(1), saturated: cell.saturated || first.saturated,
 		unit: "runs a side (--count)", each: first.took + cell.took}

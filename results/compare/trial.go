@@ -95,6 +95,12 @@ func NewTrial(a, b string, pairs []Pair, metrics []results.Metric) *Trial {
 		t.Notes = append(t.Notes, fmt.Sprintf("%s: %d are needed to tell a difference from noise in %s at %.0f %%",
 			human.Quantity(len(pairs), "pair"), need, human.Quantity(len(metrics), "metric"), 100*confidence))
 	}
+	for _, c := range t.Effects {
+		if 0 < c.Pairs && c.Pairs < t.Pairs {
+			t.Notes = append(t.Notes, fmt.Sprintf("%s: %d of %s have it in all three runs; the others are left out",
+				c.Metric, c.Pairs, human.Quantity(t.Pairs, "pair")))
+		}
+	}
 	for arm, name := range []string{a, b} {
 		if n := saturatedRuns(pairs, Arm(arm)); n > 0 {
 			t.Notes = append(t.Notes,
@@ -240,8 +246,9 @@ func (t *Trial) facets(e effect) string {
 func (t *Trial) CheckGates(gates []ChangeGate) {
 	var all []difference
 	for _, c := range t.Effects {
-		d := difference{metric: c.metric, runs: c.Pairs, effect: c.Effect.gated(), saturated: c.saturated,
-			low: math.Inf(-1), high: math.Inf(1), floor: math.Inf(1),
+		d := difference{metric: c.metric, runs: c.Pairs, made: t.Pairs, effect: c.Effect.gated(),
+			saturated: c.saturated,
+			low:       math.Inf(-1), high: math.Inf(1), floor: math.Inf(1),
 			least: PairsNeeded(len(t.Effects)), unit: "pairs (--pairs)", each: t.each}
 		if c.Change != nil {
 			d.change = *c.Change
