@@ -79,6 +79,25 @@ func TestWhatASealSays(t *testing.T) {
 	}
 }
 
+// TestAPageOfOneRunSaysOnceWhatWasTried, and nothing against its verdict.
+func TestAPageOfOneRunSaysOnceWhatWasTried(t *testing.T) {
+	run := results.Run{Recorded: true, Config: results.Config{Workers: 2}, Verdicts: []checker.Verdict{
+		{Checker: "exclusion", Status: checker.Fail, Summary: "two workers held the lock at once"},
+		{Checker: "activity", Status: checker.Pass, Extent: &checker.Extent{Workers: 2, Keys: 1}}}}
+	one := savedOf([]results.Run{run})
+	one[0].strip = &ownership{}
+	var page bytes.Buffer
+	if err := writePage(&page, one, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(page.String(), "Tried: "); n != 1 {
+		t.Errorf("it says %d times what was tried", n)
+	}
+	if text := overlapText(&ownership{}, run.Verdicts); strings.Contains(text, "no two workers ever held") {
+		t.Error(text)
+	}
+}
+
 // TestWhenFaultsAreInForce distinguishes a fault's injection, its effect and its healing, and names the roles that
 // changed.
 func TestWhenFaultsAreInForce(t *testing.T) {

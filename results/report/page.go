@@ -167,12 +167,12 @@ func chart(kind, title, more string, key bool, of ...g.Node) g.Node {
 
 // node returns the page of saved runs.
 func (p *page) node() g.Node {
-	title, one := strconv.Itoa(len(p.Runs))+" runs", g.Node(nil)
+	title, notes := strconv.Itoa(len(p.Runs))+" runs", texts(h.P, "minor", p.Banner.Notes)
 	if len(p.Runs) == 1 {
-		title, one = p.Runs[0].Title, p.Runs[0].alone()
+		title, notes = p.Runs[0].Title, p.Runs[0].alone() // its notes are the same, and more
 	}
 	return webpage(p.Policy, p.Banner.State.Word+" · "+title+" · Hammerlock", p.Style, top("report", theme()),
-		h.Main(seal(p.Banner.State, h.P(g.Text(p.Banner.Text)), texts(h.P, "minor", p.Banner.Notes), one),
+		h.Main(seal(p.Banner.State, h.P(g.Text(p.Banner.Text)), notes),
 			p.Matrix.node(), p.compared(),
 			g.Map(p.Runs, func(r runView) g.Node {
 				article := h.Article(h.ID(r.ID), h.Data("run", r.ID), g.Iff(len(p.Runs) > 1, r.head), r.node())

@@ -130,15 +130,22 @@ func view(r *saved, number int, name string) runView {
 	note("The run ended early: ", r.Partial)
 	if s := r.strip; s != nil {
 		v.StripText = fmt.Sprintf("%s of %s; %s", human.Quantity(s.Visits, "visit"),
-			human.Quantity(s.Workers, "worker"), overlapText(s))
+			human.Quantity(s.Workers, "worker"), overlapText(s, r.Verdicts))
 		v.Overlaps = overlapTable(s)
 	}
 	return v
 }
 
-func overlapText(s *ownership) string {
+// overlapText describes the overlaps in the strip. Exclusion can fail without any: the strip has what holders relied
+// on, and the judge counts what servers had granted, too.
+func overlapText(s *ownership, verdicts []checker.Verdict) string {
 	text := human.Quantity(s.Overlaps, "overlap")
-	if s.Overlaps == 0 {
+	switch failed := slices.ContainsFunc(verdicts, func(v checker.Verdict) bool {
+		return v.Checker == "exclusion" && v.Status == checker.Fail
+	}); {
+	case s.Overlaps == 0 && failed:
+		return "no overlap of what workers relied on; the evidence says how exclusion failed"
+	case s.Overlaps == 0:
 		return "no two workers ever held one page at the same time"
 	}
 	if s.Late > 0 {
