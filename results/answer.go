@@ -93,7 +93,7 @@ func WriteAnswers(w io.Writer, all []Answer) error {
 	line := func(first string, cell func(*answerColumn) string) {
 		text := fmt.Sprintf("%-*s ", width, first)
 		for i := range answerColumns {
-			text += fmt.Sprintf(answerColumns[i].layout, cell(&answerColumns[i]))
+			text = beside(text, fmt.Sprintf(answerColumns[i].layout, cell(&answerColumns[i])))
 		}
 		p.Line("%s", text)
 	}

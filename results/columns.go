@@ -137,11 +137,19 @@ func padding(table []Column, i int) int {
 	}
 }
 
+// beside adds a cell to a row, with a space if the row's last cell fills its column.
+func beside(row, cell string) string {
+	if !strings.HasSuffix(row, " ") && !strings.HasPrefix(cell, " ") {
+		row += " "
+	}
+	return row + cell
+}
+
 func writeBlock(p *human.Printer, runs []Run, table []Column, name int) {
 	row := func(first string, cell func(*Column) string) {
 		text := fmt.Sprintf("%-*s", name, first)
 		for i := range table {
-			text += fmt.Sprintf(table[i].layout, cell(&table[i])) + strings.Repeat(" ", padding(table, i))
+			text = beside(text, fmt.Sprintf(table[i].layout, cell(&table[i]))) + strings.Repeat(" ", padding(table, i))
 		}
 		p.Line("%s", text)
 	}

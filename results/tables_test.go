@@ -45,3 +45,15 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		}
 	}
 }
+
+// TestACellThatFillsItsColumnStandsApart from the next one.
+func TestACellThatFillsItsColumnStandsApart(t *testing.T) {
+	w := &terminal{columns: 200}
+	runs := []Run{{Topology: "single", Lock: "handoff-cohort"}, {Topology: "single", Lock: "lease"}}
+	if err := WriteText(w, runs); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(w.String(), "single handoff-cohort INCONCLUSIVE") {
+		t.Errorf("the name is not apart from the verdict:\n%s", w)
+	}
+}
