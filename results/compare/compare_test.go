@@ -253,6 +253,30 @@ func TestAPairWithoutTheMetricIsNotCounted(t *testing.T) {
 	}
 }
 
+// TestEqualSidesAreToldApart, by letters, and a comparison says that both have the same runs.
+func TestEqualSidesAreToldApart(t *testing.T) {
+	pairs := newMachine(1).pairs(6, 1, planted{}, planted{})
+	trial := NewTrial("lock=lease", "lock=lease", pairs, headlines(t)).View()
+	both := sides(pairs)
+	for i := range both {
+		both[i].Name = "before"
+	}
+	for i := range both[0].Runs {
+		both[0].Runs[i].Name = fmt.Sprint("run-", i)
+	}
+	both[1].Runs = both[0].Runs
+	table := New(both, nil, headlines(t)).View()
+	for _, v := range []*View{trial, table} {
+		if !strings.HasPrefix(v.Sides[0], "A: ") || !strings.HasPrefix(v.Sides[1], "B: ") ||
+			v.Tables[0].Rows[0].Cells[1].Side != v.Sides[1] {
+			t.Errorf("sides %q", v.Sides)
+		}
+	}
+	if !slices.Contains(table.Notes, "A: before and B: before are the same runs") {
+		t.Errorf("notes %q", table.Notes)
+	}
+}
+
 // TestEnoughRunsAreEnough uses the number of runs in the notes, and one run less.
 func TestEnoughRunsAreEnough(t *testing.T) {
 	metrics := headlines(t)

@@ -61,6 +61,10 @@ func New(sides []Side, by []string, metrics []results.Metric) *Comparison {
 	if len(by) == 0 {
 		by = agreement(sides)
 	}
+	sides = slices.Clone(sides)
+	for i, name := range distinct(sideNames(sides)) {
+		sides[i].Name = name
+	}
 	c := &Comparison{By: by, Sides: sideNames(sides)}
 	names, grouped := groupSides(sides, by)
 	for _, name := range names {
@@ -227,12 +231,31 @@ func notes(sides []Side, by []string) (all []string) {
 		}
 	}
 	for _, s := range sides[1:] {
+		if names := runNames(&s); len(names) > 0 && slices.Equal(runNames(&sides[0]), names) {
+			all = append(all, fmt.Sprintf("%s and %s are the same runs", sides[0].Name, s.Name))
+		}
 		if apart(sides[0].Runs, s.Runs) {
 			return append(all,
 				fmt.Sprintf("the runs of %s and %s were not made in turns: what else changed on the machine in "+
 					"between "+
 					"looks like a difference (bench ab takes turns)", sides[0].Name, s.Name))
 		}
+	}
+	return all
+}
+
+func runNames(s *Side) []string {
+	return human.Names(s.Runs, func(r results.Run) string { return r.Name })
+}
+
+// distinct puts letters before the names of sides if two of them have the same name.
+func distinct(names []string) []string {
+	if len(slices.Compact(slices.Sorted(slices.Values(names)))) == len(names) {
+		return names
+	}
+	all := slices.Clone(names)
+	for i := range all {
+		all[i] = fmt.Sprintf("%c: %s", 'A'+i, all[i])
 	}
 	return all
 }

@@ -45,6 +45,9 @@ func (e effect) words(nothing, within, found string) string {
 	return cmp.Or(map[effect]string{none: nothing, few: tooFew, noise: within}[e], found)
 }
 
+// ratios explains a noise floor. It is the same for a change and for its reverse.
+const ratios = "It counts ratios: ± 100 % is from half to double."
+
 const tooFew = "not enough runs to say"
 
 // gated converts the effect for assertions, which themselves find out whether there are too few runs.

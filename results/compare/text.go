@@ -87,8 +87,8 @@ func (t *Trial) WriteText(w io.Writer) error {
 	for _, text := range slices.Concat(t.Summary, t.Notes) {
 		p.Wrapped("", 2, text)
 	}
-	p.Line("the noise floor is what A shows against A in turns with B; the intervals hold for all rows at once "+
-		"(%.0f %%)", 100*confidence)
+	p.Wrapped("", 2, fmt.Sprintf("The noise floor is what A shows against A in turns with B. %s The intervals hold "+
+		"for all rows at once (%.0f %%).", ratios, 100*confidence))
 	writeGates(p, t.Gates)
 	return p.Err
 }

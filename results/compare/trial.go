@@ -101,7 +101,7 @@ func NewTrial(a, b string, pairs []Pair, metrics []results.Metric) *Trial {
 				c.Metric, c.Pairs, human.Quantity(t.Pairs, "pair")))
 		}
 	}
-	for arm, name := range []string{a, b} {
+	for arm, name := range t.sides() {
 		if n := saturatedRuns(pairs, Arm(arm)); n > 0 {
 			t.Notes = append(t.Notes,
 				fmt.Sprintf("%s: the generator was saturated or disturbed in %d of %d runs: their times measure "+
@@ -186,23 +186,27 @@ func ratio(from, to, least float64) float64 {
 	return math.Log(positive(to) / positive(from))
 }
 
+// sides returns the names of the sides.
+func (t *Trial) sides() []string { return distinct([]string{t.A, t.B}) }
+
 // conclude writes the summary: which side is better in which respect, and whether one side is better in all respects.
 func (t *Trial) conclude() {
 	b, a := t.facets(Better), t.facets(Worse)
+	sides := t.sides()
 	if b != "" {
-		t.Summary = append(t.Summary, t.B+" is "+b)
+		t.Summary = append(t.Summary, sides[1]+" is "+b)
 	}
 	if a != "" {
-		t.Summary = append(t.Summary, t.A+" is "+a)
+		t.Summary = append(t.Summary, sides[0]+" is "+a)
 	}
 	const dominates = " dominates: better in these, and no worse in the others beyond noise"
 	switch {
 	case a != "" && b != "":
 		t.Summary = append(t.Summary, "neither dominates the other")
 	case b != "":
-		t.Summary = append(t.Summary, t.B+dominates)
+		t.Summary = append(t.Summary, sides[1]+dominates)
 	case a != "":
-		t.Summary = append(t.Summary, t.A+dominates)
+		t.Summary = append(t.Summary, sides[0]+dominates)
 	case t.Undecided() != "":
 		t.Summary = append(t.Summary, t.Undecided())
 	default:

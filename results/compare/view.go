@@ -128,11 +128,12 @@ func (c *Comparison) count(k int, side string) string {
 
 // View returns the trial as a View.
 func (t *Trial) View() *View {
-	sides := []string{t.A, t.B}
-	v := &View{Title: t.A + " · " + t.B, Sides: sides, Summary: t.Summary, Notes: t.Notes, Gates: t.Gates,
+	sides := t.sides()
+	v := &View{Title: strings.Join(sides, " · "), Sides: sides, Summary: t.Summary, Notes: t.Notes, Gates: t.Gates,
 		Method: fmt.Sprintf("%s in turns. The noise floor is what the first side shows against itself in turns with "+
-			"the second. "+
-			"The intervals hold for all rows at once (%.0f %%).", human.Quantity(t.Pairs, "pair"), 100*confidence)}
+			"the second. %s "+
+			"The intervals hold for all rows at once (%.0f %%).", human.Quantity(t.Pairs, "pair"), ratios,
+			100*confidence)}
 	table := Table{}
 	for i := range t.Effects {
 		table.Rows = append(table.Rows, t.Effects[i].row(sides))
