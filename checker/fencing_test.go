@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"hammerlock/history"
 )
@@ -28,12 +27,12 @@ func (s *builder) fencedStore(w int32, call int, fence int64, seen history.ID, o
 // TestAFenceIsDrawnWithTheGrant: one holder has the lock at a time. So the hold that is given back first was granted
 // first, if the other one was certainly alive when it was answered.
 func TestAFenceIsDrawnWithTheGrant(t *testing.T) {
-	for ttl, want := range map[time.Duration]Status{10: Fail, 4: Inconclusive} {
+	for ttl, want := range map[int]Status{100: Fail, 4: Inconclusive} {
 		s := newBuilder()
 		s.h.Claims.Fences, s.h.Claims.Excludes, s.h.Claims.Owned, s.h.Claims.Expires = true, true, true, true
 		s.release(2, s.fenced(2, 1, 2, 9), 3, 4, history.OK)
 		s.fenced(1, 0, 5, 7)
-		s.h.Ops[len(s.h.Ops)-1].TTL = dur(int(ttl))
+		s.h.Ops[len(s.h.Ops)-1].TTL = dur(ttl) * s.tick
 		v := judgeFencing(s.prepared())
 		if v.Status != want || v.Cause != map[Status]string{Fail: history.Regressed}[want] {
 			t.Errorf("lease %d: got %s %q: %s", ttl, v.Status, v.Cause, v.Summary)
