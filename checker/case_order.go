@@ -100,6 +100,26 @@ func (c *Case) end() time.Duration {
 	return last
 }
 
+// recorded is the time up to which the record of every process goes. A process whose record was cut off earlier may have
+// gone on. One with an open call did nothing else.
+func (c *Case) recorded() time.Duration {
+	end := c.end()
+	if c.Partial == "" {
+		return end
+	}
+	last := map[int16]time.Duration{}
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		if op.Worker >= 0 {
+			last[op.Process] = max(last[op.Process], op.Return)
+		}
+	}
+	for _, at := range last {
+		end = min(end, at)
+	}
+	return end
+}
+
 // longest is the longest time for which a server may keep a lease that was requested, whatever the lock claims.
 func (c *Case) longest(ttl time.Duration) time.Duration {
 	return plus(plus(ttl, (&ruler{c: c}).drift(ttl)), c.Bounds.Linger)

@@ -64,7 +64,7 @@ func judgeLiveness(c *Case) Verdict {
 
 // weighLiveness also returns the times behind the verdict.
 func weighLiveness(c *Case) (Verdict, *livenessCheck) {
-	l := &livenessCheck{Case: c, misses: map[string]int64{}, end: c.end()}
+	l := &livenessCheck{Case: c, misses: map[string]int64{}, end: c.recorded()}
 	call, try := l.slowest()
 	l.bound = c.Retry*3/2 + call + collisions*try + cmp.Or(c.Bounds.Idle, patience)
 	for _, p := range l.disturbed.without(period{0, l.end}) {
@@ -219,7 +219,7 @@ func (l *livenessCheck) idle(waiting [][]period, held func(*hold) period, emit f
 		free := time.Duration(0)
 		covered := func(p period) {
 			for ; len(waits) > 0 && waits[0].from < p.from; waits = waits[1:] {
-				if from, to := max(free, waits[0].from), min(p.from, waits[0].to); from < to {
+				if from, to := max(free, waits[0].from), min(p.from, waits[0].to, l.end); from < to {
 					emit(stretch{period{from, to}, int32(page)})
 				}
 				if waits[0].to > p.from {

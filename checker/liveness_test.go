@@ -403,6 +403,23 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
+// TestALostProcessMayHaveGoneOn: a machine that was lost may still take the lock, so nothing later is a dead lock.
+func TestALostProcessMayHaveGoneOn(t *testing.T) {
+	for lost, want := range map[bool]Status{false: Fail, true: Inconclusive} {
+		s := newBuilder()
+		s.h.Claims.Expires, s.tick, s.h.Processes = true, time.Second, 2
+		s.refuse(9, 0, 1)
+		s.h.Ops[len(s.h.Ops)-1].Process = 1
+		livenessCases["nobody can have it"].write(s)
+		if lost {
+			s.h.Partial = "a machine was lost"
+		}
+		if v := judgeLiveness(s.prepared()); v.Status != want {
+			t.Errorf("lost %t: got %s, want %s: %s", lost, v.Status, want, v.Summary)
+		}
+	}
+}
+
 // TestWhatARunIsNotAbout: if there was too little time to judge, the run is undecided only if it is about liveness. A
 // violation always counts.
 func TestWhatARunIsNotAbout(t *testing.T) {
