@@ -88,6 +88,12 @@ func inOrder(calls []*history.Op, at []time.Duration, expires bool) bool {
 				}
 			case unheard && next(rest, held, begin), alive && next(rest, op.Kind == history.Extend, x):
 				return true
+			case op.Kind == history.Extend && !unheard && held && (!expires || op.Call <= begin+tinyTTL+1):
+				for x++; x <= op.Return; x++ { // the server is stopped between its look and the new expiry
+					if next(rest, true, x) {
+						return true
+					}
+				}
 			}
 		}
 		return done == 1<<len(calls)-1
