@@ -272,6 +272,11 @@ func (x *examiner) broken(p pair) finding {
 	if w := x.c.forgot(i, by); w != nil {
 		return finding{cause: history.ServiceLoss, pair: p, op: w.op, why: w}
 	}
+	for q := range x.sweeper.before(p) { // if servers kept the hold before the pair, the pair's first hold began later
+		if w := x.c.forgot(&x.c.holds[q.first], x.c.holds[q.second].Return); w != nil {
+			return finding{cause: history.ServiceLoss, pair: p, op: w.op, why: w}
+		}
+	}
 	return finding{cause: history.DoubleGrant, pair: p, op: -1}
 }
 
@@ -280,6 +285,10 @@ func (x *examiner) collision(p pair) {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	s := x.sweeper
 	over := s.assured(i)
+	if n := x.told.of(p); n >= 0 && x.told.slips[n].deviates(history.SilentReacquire) {
+		x.add(x.worst(p))
+		return
+	}
 	if plus(j.Return, x.c.slack(i.Process, j.Process)) < over {
 		x.add(x.worst(p))
 		return
@@ -348,16 +357,21 @@ func (c *Case) unsettled(h *hold, from, to time.Duration) bool {
 // presumed returns the extension without an answer that gave the holder its deadline; -1 if an answer gave the
 // deadline.
 func (c *Case) presumed(h *hold) int32 {
-	for _, n := range slices.Backward(c.extends(h)) {
-		if op := &c.Ops[n]; op.Until == h.Until {
-			if op.Outcome == history.OK {
-				return -1
-			} else if op.Outcome == history.Unknown {
-				return n
+	told, last := c.acquire(h).Until, int32(-1)
+	for _, n := range c.extends(h) {
+		switch op := &c.Ops[n]; op.Outcome {
+		case history.OK:
+			told = max(told, op.Until)
+		case history.Unknown:
+			if op.Until == h.Until {
+				last = n
 			}
 		}
 	}
-	return -1
+	if told >= h.Until {
+		return -1
+	}
+	return last
 }
 
 // share tells whether two holds have the same token, so that an extension cannot tell them apart.
