@@ -145,6 +145,9 @@ func regressed(h *History, o []*op) bool {
 	if len(o) == 1 {
 		return h.fits("acquire", o...) && h.acquire(o[0]) == o[0] && o[0].Outcome == "ok" && o[0].Fence == 0
 	}
+	if len(o) == 3 {
+		return h.outran(o[0], o[1], o[2])
+	}
 	if len(o) != 2 || o[0].Key != o[1].Key || o[0].Kind != o[1].Kind || o[0].Outcome != "ok" || o[1].Outcome != "ok" {
 		return false
 	}
@@ -153,4 +156,20 @@ func regressed(h *History, o []*op) bool {
 	}
 	return h.fits("acquire", o...) && h.acquire(o[0]) == o[0] && h.acquire(o[1]) == o[1] && o[0].Fence > 0 &&
 		(o[0].Fence == o[1].Fence || o[1].Fence < o[0].Fence && h.before(o[0], o[1]))
+}
+
+// outran proves that two sole holds were granted in the other order than their tokens were given: one was given back
+// before the answer to the other, which was certainly alive then.
+func (h *History) outran(first, back, second *op) bool {
+	sole := h.Claims.Excludes && h.Claims.Owned && h.Sites < 2 && first.Permits == 0 && second.Permits == 0
+	for _, w := range h.windows {
+		if w.forgets && w.from <= plus(second.Return, h.Bounds.Slack) && plus(w.to, h.Bounds.Slack) >= min(first.Call,
+			second.Call) {
+			return false
+		}
+	}
+	return sole && h.fits("acquire", first, second) && h.acquire(first) == first && h.acquire(second) == second &&
+		first.Outcome == "ok" && second.Outcome == "ok" && back.Kind == "release" && back.Outcome == "ok" &&
+		back.Hold == first.ID && plus(back.Return, h.slack(back, second)) <= second.Return &&
+		second.Return < plus(second.Call, h.least(second.TTL)) && second.Fence > 0 && second.Fence < first.Fence
 }

@@ -100,8 +100,8 @@ func (c *Case) end() time.Duration {
 	return last
 }
 
-// recorded is the time up to which the record of every process goes. A process whose record was cut off earlier may have
-// gone on. One with an open call did nothing else.
+// recorded is the time up to which the record of every process goes. A process whose record was cut off earlier may
+// have gone on. One with an open call did nothing else.
 func (c *Case) recorded() time.Duration {
 	end := c.end()
 	if c.Partial == "" {

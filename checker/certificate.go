@@ -193,9 +193,9 @@ func (x *certificate) spared(violation any) (list []int32) {
 				add(x.holds[at].Uses[1])
 			}
 		}
-	case [2]int32:
-		add(w[0])
-		add(w[1])
+	case disordered:
+		add(w.first)
+		add(w.second)
 	case testimony:
 		for i := range w.evidence {
 			add(x.at(w.evidence[i].ID))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"hammerlock/history"
 	"hammerlock/internal/human"
@@ -28,8 +27,11 @@ type fences struct {
 	compared int64 // grants that certainly came after another
 	refused  int64
 	unfenced int64 // stale stores that a counter without fencing accepted
-	blames[[2]int32]
+	blames[disordered]
 }
+
+// disordered are the operations behind a violation; -1 = none. A release shows that the first grant came before.
+type disordered struct{ first, back, second int32 }
 
 func judgeFencing(c *Case) Verdict {
 	g := &fences{Case: c}
@@ -42,13 +44,13 @@ func judgeFencing(c *Case) Verdict {
 
 // disorder blames a grant or a store that came after another with a greater token. Of two grants in progress at the
 // same time, either may be the first.
-func (g *fences) disorder(cause string, before, after int32) {
+func (g *fences) disorder(cause string, before, back, after int32) {
 	a, b := &g.Ops[before], &g.Ops[after]
 	why := g.accident(a.Key, min(a.Call, b.Call), max(a.Return, b.Return))
 	if cause == history.StaleStore {
 		why = g.miscounted(a.Key, a.Call, b.Return)
 	}
-	g.blame(cause, [2]int32{before, after}, why)
+	g.blame(cause, disordered{before, back, after}, why)
 }
 
 func isGrant(op *history.Op) bool {
@@ -70,7 +72,7 @@ func (g *fences) repeats() {
 			continue
 		}
 		if g.grants++; op.Fence == 0 {
-			g.blame(history.NoToken, [2]int32{int32(i), -1}, nil)
+			g.blame(history.NoToken, disordered{int32(i), -1, -1}, nil)
 		} else if op.Fence > grown[op.Key] {
 			grown[op.Key] = op.Fence
 		} else {
@@ -92,7 +94,7 @@ func (g *fences) repeats() {
 	})
 	for i := 1; i < len(grants); i++ {
 		if x, y := &g.Ops[grants[i-1]], &g.Ops[grants[i]]; x.Key == y.Key && x.Fence == y.Fence {
-			g.disorder(history.Repeated, grants[i-1], grants[i])
+			g.disorder(history.Repeated, grants[i-1], -1, grants[i])
 		}
 	}
 }
@@ -112,7 +114,7 @@ func (g *fences) order() {
 			return
 		}
 		if g.compared++; g.Ops[i].Fence < g.Ops[best].Fence {
-			g.disorder(history.Regressed, best, i)
+			g.disorder(history.Regressed, best, -1, i)
 		}
 	})
 }
@@ -124,10 +126,7 @@ func (g *fences) afterReleases() {
 	if !g.Claims.Excludes || !g.Claims.Owned || g.Sites > 1 {
 		return
 	}
-	type back struct {
-		grant int32
-		at    time.Duration
-	}
+	type back struct{ grant, release int32 }
 	best := map[int32]back{} // by key: the greatest token of the holds that were given back
 	r := ruler{c: g.Case}
 	for i := range g.Ops {
@@ -140,12 +139,12 @@ func (g *fences) afterReleases() {
 		case h == nil || h.Permits > 0:
 		case op.Kind == history.Release && g.at(op.ID) == h.Release && h.Outcome == history.OK:
 			if f := g.acquire(h).Fence; f > 0 && (!known || f > g.Ops[b.grant].Fence) {
-				best[op.Key] = back{h.acquire, op.Return}
+				best[op.Key] = back{h.acquire, int32(i)}
 			}
 		case !known || !isGrant(op) || op.Fence == 0 || op.Fence >= g.Ops[b.grant].Fence:
-		case plus(b.at, g.anySlack()) <= op.Return && op.Return < r.granted(h) && g.Ops[b.grant].Return > op.Call &&
+		case plus(g.Ops[b.release].Return, g.anySlack()) <= op.Return && op.Return < r.granted(h) && g.Ops[b.grant].Return > op.Call &&
 			g.forgotten(op.Key, min(op.Call, g.Ops[b.grant].Call), op.Return) == nil:
-			g.disorder(history.Regressed, b.grant, int32(i))
+			g.disorder(history.Regressed, b.grant, b.release, int32(i))
 		}
 	}
 }
@@ -172,7 +171,7 @@ func (g *fences) resource() {
 			g.unfenced++
 			return
 		}
-		g.disorder(history.StaleStore, older, i)
+		g.disorder(history.StaleStore, older, -1, i)
 	})
 }
 
@@ -187,13 +186,17 @@ func (g *fences) verdict() Verdict {
 	worst := g.into(&v, fenceCauses)
 	switch {
 	case v.Status == Fail:
-		for _, i := range worst {
-			if i >= 0 {
-				op := &g.Ops[i]
-				v.Evidence = append(v.Evidence, *op)
-				v.Story = append(v.Story, fmt.Sprintf("%s: %s %s with fencing token %d, called at %s, returned at %s",
-					who(op.Worker), op.Kind, op.Outcome, op.Fence, clock(op.Call), clock(op.Return)))
+		for _, i := range [3]int32{worst.first, worst.back, worst.second} {
+			if i < 0 {
+				continue
 			}
+			op, token := &g.Ops[i], ""
+			if i != worst.back {
+				token = fmt.Sprintf(" with fencing token %d", op.Fence)
+			}
+			v.Evidence = append(v.Evidence, *op)
+			v.Story = append(v.Story, fmt.Sprintf("%s: %s %s%s, called at %s, returned at %s", who(op.Worker), op.Kind,
+				op.Outcome, token, clock(op.Call), clock(op.Return)))
 		}
 		v.Summary = fmt.Sprintf("%s faults in the order of %s fencing tokens: %s", human.Count(v.Violations),
 			human.Count(g.grants), v.Cause)
