@@ -142,7 +142,8 @@ func (g *fences) afterReleases() {
 				best[op.Key] = back{h.acquire, int32(i)}
 			}
 		case !known || !isGrant(op) || op.Fence == 0 || op.Fence >= g.Ops[b.grant].Fence:
-		case plus(g.Ops[b.release].Return, g.anySlack()) <= op.Return && op.Return < r.granted(h) && g.Ops[b.grant].Return > op.Call &&
+		case plus(g.Ops[b.release].Return, g.anySlack()) <= op.Return && op.Return < r.granted(h) &&
+			g.Ops[b.grant].Return > op.Call &&
 			g.forgotten(op.Key, min(op.Call, g.Ops[b.grant].Call), op.Return) == nil:
 			g.disorder(history.Regressed, b.grant, b.release, int32(i))
 		}
