@@ -101,7 +101,7 @@ func (c *Case) end() time.Duration {
 }
 
 // recorded is the time up to which the record of every process goes. A process whose record was cut off earlier may
-// have gone on. One with an open call did nothing else.
+// have gone on. One with an open call did nothing else, and one that died did not go on.
 func (c *Case) recorded() time.Duration {
 	end := c.end()
 	if c.Partial == "" {
@@ -110,7 +110,10 @@ func (c *Case) recorded() time.Duration {
 	last := map[int16]time.Duration{}
 	for i := range c.Ops {
 		op := &c.Ops[i]
-		if op.Worker >= 0 {
+		switch {
+		case op.Kind == history.Crash:
+			last[op.Process] = history.Forever
+		case op.Worker >= 0:
 			last[op.Process] = max(last[op.Process], op.Return)
 		}
 	}

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"hammerlock/history"
@@ -42,13 +43,27 @@ func (c *Case) shown(f finding) finding {
 		return f
 	}
 	h, e := c.endedFirst(f.pair)
-	if e == nil || e.Cause() == "" {
+	if e == nil || endCause(e) == "" {
 		return f
 	}
-	if f.cause, f.op = e.Cause(), -1; e.Extended {
+	if f.cause, f.op = endCause(e), -1; e.Extended {
 		f.op = lastProof(c, h, e.At)
 	}
 	return f
+}
+
+// endCause is the cause that follows from an end; empty if the server's lease was too short. All commands that put
+// another token in the place of the hold's have SET in their names.
+func endCause(e *history.EarlyEnd) string {
+	switch {
+	case e.By != history.Expiry && strings.Contains(e.By, "SET"):
+		return history.DoubleGrant
+	case e.By != history.Expiry:
+		return history.ForeignRelease
+	case e.Extended:
+		return history.FalseExtension
+	}
+	return ""
 }
 
 // endedText says how a hold ended in its server.
@@ -60,7 +75,7 @@ func (c *Case) endedText(h *hold, e *history.EarlyEnd) string {
 	case e.By == history.Expiry:
 		return fmt.Sprintf("in %s the lease of %s was over at %s already: it is shorter there than the lock says",
 			e.Node, c.name(h), clock(e.At))
-	case e.Cause() == history.DoubleGrant:
+	case endCause(e) == history.DoubleGrant:
 		return fmt.Sprintf("at %s, %s put token %s in the place of that of %s in %s: the acquire is not atomic",
 			clock(e.At), e.By, short(e.Next), who(h.Worker), e.Node)
 	}

@@ -47,7 +47,7 @@ func tell(c *Case, v *Verdict, f finding) {
 	if f.op >= 0 && f.cause != history.ServiceLoss && f.cause != history.Overrun && f.cause != history.Regressed {
 		v.Evidence = append(v.Evidence, c.Ops[f.op])
 	}
-	grant := second(c, j, f.op == j.Release)
+	grant := second(c, j, f.op >= 0 && f.op == j.Release)
 	switch { // in the order of their effects
 	case f.cause != history.ForeignRelease:
 		v.Story = append(v.Story, grant)

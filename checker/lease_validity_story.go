@@ -37,8 +37,9 @@ func (l *leases) told(k *slip) {
 				l.freedBy(op, h, heard.Return, []history.Op{*c.acquire(h), *heard})
 				return
 			}
-			if e := c.ended(h, history.Forever, 0); e != nil && e.Cause() != "" && e.Cause() != history.DoubleGrant {
-				l.fail(e.Cause(), fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was "+
+			e := c.ended(h, history.Forever, 0)
+			if e != nil && endCause(e) != "" && endCause(e) != history.DoubleGrant {
+				l.fail(endCause(e), fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was "+
 					"over at %s: %s", who(h.Worker), clock(heard.Return), c.name(h), clock(l.assured(h)),
 					c.endedText(h, e)), *c.acquire(h), *heard)
 				return

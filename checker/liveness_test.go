@@ -405,17 +405,19 @@ func TestUnseen(t *testing.T) {
 
 // TestALostProcessMayHaveGoneOn: a machine that was lost may still take the lock, so nothing later is a dead lock.
 func TestALostProcessMayHaveGoneOn(t *testing.T) {
-	for lost, want := range map[bool]Status{false: Fail, true: Inconclusive} {
+	for lost, want := range map[string]Status{"": Fail, "a machine was lost": Inconclusive, "it died": Fail} {
 		s := newBuilder()
 		s.h.Claims.Expires, s.tick, s.h.Processes = true, time.Second, 2
 		s.refuse(9, 0, 1)
 		s.h.Ops[len(s.h.Ops)-1].Process = 1
-		livenessCases["nobody can have it"].write(s)
-		if lost {
-			s.h.Partial = "a machine was lost"
+		if lost == "it died" {
+			s.add(history.Op{Kind: history.Crash, Outcome: history.OK, Key: -1, Worker: 9, Call: 1, Return: 1})
+			s.h.Ops[len(s.h.Ops)-1].Process = 1
 		}
+		livenessCases["nobody can have it"].write(s)
+		s.h.Partial = lost
 		if v := judgeLiveness(s.prepared()); v.Status != want {
-			t.Errorf("lost %t: got %s, want %s: %s", lost, v.Status, want, v.Summary)
+			t.Errorf("%q: got %s, want %s: %s", lost, v.Status, want, v.Summary)
 		}
 	}
 }

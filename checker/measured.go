@@ -28,10 +28,10 @@ func WithMeasured(all []Verdict, m *history.Measured, h *history.Header, ttl tim
 	if v.Status == Pass {
 		return append(all, v)
 	}
-	for i := range all {
-		if w := &all[i]; w.Status == Fail && slices.Contains(waits, w.Cause) {
+	for i := range all { // slow answers are pauses, and taken off; without any answer nothing is known of the program
+		if w := &all[i]; m.Driver.Pings == 0 && w.Status == Fail && slices.Contains(waits, w.Cause) {
 			w.Status, w.Cause, w.Causes, w.Remedy = Inconclusive, "", nil, ""
-			w.Summary = "the driver may have kept its waiters waiting: " + w.Summary
+			w.Summary = "the driver, which answered no ping, may have kept its waiters waiting: " + w.Summary
 		}
 	}
 	return append([]Verdict{v}, all...)

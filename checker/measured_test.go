@@ -103,17 +103,22 @@ func TestALateDriverIsNoExcuseForTheLock(t *testing.T) {
 	}
 }
 
-// TestALateDriverKeepsWaiters: who waits in vain may wait for the program, and not for the lock. A key that is left
-// behind is the lock's.
-func TestALateDriverKeepsWaiters(t *testing.T) {
-	for median, want := range map[time.Duration][2]Status{ms: {Fail, Fail}, time.Second: {Inconclusive, Fail}} {
+// TestASilentDriverKeepsWaiters: who waits in vain may wait for a program that answers nothing, and not for the lock. A
+// key that is left behind is the lock's, and a single late answer explains no dead lock.
+func TestASilentDriverKeepsWaiters(t *testing.T) {
+	for driver, want := range map[history.Driver][2]Status{
+		{Pings: 3, Median: ms}:            {Fail, Fail},
+		{Pings: 3, Median: ms, Silent: 1}: {Fail, Fail},
+		{Pings: 3, Median: time.Second}:   {Fail, Fail},
+		{Silent: 2}:                       {Inconclusive, Fail},
+	} {
 		all := []Verdict{{Checker: history.Liveness, Status: Fail, Cause: history.Stuck},
 			{Checker: history.Liveness, Status: Fail, Cause: history.Leak}}
-		m := &history.Measured{Driver: &history.Driver{Pings: 3, Median: median}}
+		m := &history.Measured{Driver: &driver}
 		all = WithMeasured(all, m, &history.Header{}, time.Second)
 		all = slices.DeleteFunc(all, func(v Verdict) bool { return v.Checker == "driver" })
 		if got := [2]Status{all[0].Status, all[1].Status}; got != want || (all[0].Cause == "") != (want[0] != Fail) {
-			t.Errorf("%s: got %s, want %s; cause %q", median, got, want, all[0].Cause)
+			t.Errorf("%+v: got %s, want %s; cause %q", driver, got, want, all[0].Cause)
 		}
 	}
 }

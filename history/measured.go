@@ -1,9 +1,6 @@
 package history
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
 // Measured is what the run measured besides its operations; judges use it too.
 type Measured struct {
@@ -68,20 +65,6 @@ type EarlyEnd struct {
 
 // Expiry stands for the command that ended a hold, if its lease in the server was over.
 const Expiry = "expiry"
-
-// Cause is the cause of a violation that follows from the end; empty if the server's lease was too short. All
-// commands that put another token in the place of the hold's have SET in their names.
-func (e *EarlyEnd) Cause() string {
-	switch {
-	case e.By != Expiry && strings.Contains(e.By, "SET"):
-		return DoubleGrant
-	case e.By != Expiry:
-		return ForeignRelease
-	case e.Extended:
-		return FalseExtension
-	}
-	return ""
-}
 
 // Settled counts operations with an outcome that the client does not know, by what the streams show.
 type Settled struct {

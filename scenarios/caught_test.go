@@ -452,9 +452,10 @@ func TestLiveWhatIsMeasuredIsJudged(t *testing.T) {
 				}
 				for _, all := range [][]checker.Verdict{run.Verdicts, again} {
 					n := slices.IndexFunc(all, func(v checker.Verdict) bool { return v.Checker == want.checker })
-					shared := strings.Contains(all[n].Summary, "memory") || strings.Contains(all[n].Summary, "open files")
-					if v := all[n]; v.Status != checker.Fail || shared {
-						return v.Summary // this process has the memory and the connections of other tests, too
+					v := all[n] // this process has the memory and the connections of other tests, too
+					others := strings.Contains(v.Summary, "memory") || strings.Contains(v.Summary, "open files")
+					if v.Status != checker.Fail || others {
+						return v.Summary
 					} else if v.Cause != want.cause || len(v.Story) < 2 || v.Remedy == "" {
 						t.Errorf("got %+v", v)
 					}

@@ -23,19 +23,20 @@ const delivery = time.Second
 // operations come through Observe. The lock must write its token into its key, as a value or a field. A lock that is
 // handed on within a process cannot be compared.
 type Stream struct {
-	clock   *history.Clock
-	mu      sync.Mutex
-	locks   map[string]bool // keys of the locks
-	servers []*streamed
-	sites   int
-	states  map[place]*state
-	writes  map[uint64][]*write // indexed by the hash of the token
-	free    map[place]*write    // the last write of a key that is gone, until the next token is written there
-	calls   []call
-	longer  map[history.ID][]call // successful extensions by hold
-	full    bool                  // some calls were not kept
-	closed  time.Duration
-	sum     history.Stream
+	clock    *history.Clock
+	mu       sync.Mutex
+	locks    map[string]bool // keys of the locks
+	servers  []*streamed
+	sites    int
+	states   map[place]*state
+	writes   map[uint64][]*write // indexed by the hash of the token
+	free     map[place]*write    // the last write of a key that is gone, until the next token is written there
+	calls    []call
+	longer   map[history.ID][]call // successful extensions by hold
+	extended int                   // their number
+	full     bool                  // some calls were not kept
+	closed   time.Duration
+	sum      history.Stream
 }
 
 type streamed struct {
@@ -248,7 +249,8 @@ func (s *Stream) promoted(e wire.Event) {
 
 // Observe adds an operation of the run. Only one goroutine may call it.
 func (s *Stream) Observe(op *history.Op) {
-	if op.Kind == history.Extend && op.Outcome == history.OK && op.TTL > 0 && !s.full {
+	if op.Kind == history.Extend && op.Outcome == history.OK && op.TTL > 0 && s.extended < 2*streamBound {
+		s.extended++
 		s.longer[op.Hold] = append(s.longer[op.Hold], call{call: op.Call, answer: op.Return, ttl: op.TTL})
 	}
 	outermost := op.Kind == history.Acquire && op.Hold == op.ID && op.Token != 0 && op.Permits == 0
