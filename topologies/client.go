@@ -85,6 +85,7 @@ type ClientOptions struct {
 	Traffic     *Traffic // counts round trips; may be nil
 	// LibraryRetries leaves the library's retries on, to test that the suite finds the bug that they cause.
 	LibraryRetries bool
+	Protocol       int // version of RESP, 2 or 3; 0 = 2
 
 	passes bool // replies of any length are allowed, because they are forwarded or skipped and not stored
 }
@@ -135,7 +136,7 @@ func (t *Topology) ClientSettings() map[string]string {
 		"WriteBufferSize":               strconv.Itoa(clientBufferSize),
 		"MaxRedirects":                  strconv.Itoa(clientMaxRedirects) + " (MOVED and ASK only)",
 		"ClusterStateReloadInterval":    clientReload.String(),
-		"Protocol":                      "2",
+		"Protocol":                      "2; 3 in every second process of a run that is judged",
 		"DisableIdentity":               "true",
 		"MaintNotificationsConfig.Mode": "disabled",
 	}
@@ -173,7 +174,7 @@ func (s *Site) options(o ClientOptions) *redis.UniversalOptions {
 		Dialer: s.dialer(o), Addrs: s.Addrs(), MasterName: s.Master, Username: s.access.User,
 		Password: s.access.Password, DB: s.access.DB,
 		SentinelUsername: sentinelUser, SentinelPassword: sentinelPassword,
-		ClientName: o.Name, Protocol: 2, DisableIdentity: true,
+		ClientName: o.Name, Protocol: cmp.Or(o.Protocol, 2), DisableIdentity: true,
 		MaxRetries: -1, MaxRedirects: clientMaxRedirects, ContextTimeoutEnabled: true, PoolSize: clientPoolSize,
 		DialTimeout: s.dialTimeout(o), DialerRetries: 1, ReadTimeout: cmp.Or(o.ReadTimeout, clientReadTimeout),
 		ReadBufferSize: clientBufferSize, WriteBufferSize: clientBufferSize,

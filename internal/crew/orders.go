@@ -224,8 +224,12 @@ func (t *team) openCounter() (err error) {
 }
 
 func (t *team) client(site *topologies.Site, traffic *topologies.Traffic) redis.UniversalClient {
-	c := site.Client(topologies.ClientOptions{Source: t.orders.Process + 1, Traffic: traffic,
-		LibraryRetries: t.orders.Retries && traffic != nil})
+	o := topologies.ClientOptions{Source: t.orders.Process + 1, Traffic: traffic,
+		LibraryRetries: t.orders.Retries && traffic != nil}
+	if t.orders.Judged && t.orders.Process%2 == 1 {
+		o.Protocol = 3 // services that share a lock need not speak the same version of RESP
+	}
+	c := site.Client(o)
 	if c != nil {
 		t.clients = append(t.clients, c)
 	}
