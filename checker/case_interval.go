@@ -147,6 +147,17 @@ func (r *ruler) promisedFrom(op *history.Op, call time.Duration) time.Duration {
 	return end
 }
 
+// repeated reports whether a release may have been sent twice: the first answer was lost, and the second one says that
+// the lock was not held. If messages were only late, the call must be long enough for the sender to have given up the
+// first.
+func (r *ruler) repeated(told int32) bool {
+	op := &r.c.Ops[told]
+	links := func(e *history.Effect) bool {
+		return e.Hit(history.Links) && (e.Blocks || !e.Known() || op.Latency() >= patientCall)
+	}
+	return op.Kind == history.Release && r.c.atWork(op.Call, op.Return, links) != nil
+}
+
 // slot says when a hold may have begun on the servers, and when it has ended at the earliest.
 type slot struct {
 	lo, hi time.Duration // it began between lo and hi
@@ -180,9 +191,9 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 		refreshed = true
 		need = op.Call // the new lease may count from any moment before the answer
 	}
-	if s.kind == gone && (r.c.Sites > 1 || s.over > h.releaseReturn) {
-		// the release may have had an effect despite its answer "lost": the lease was guaranteed, or a few sites had
-		// kept the hold
+	if s.kind == gone && (r.c.Sites > 1 || s.over > h.releaseReturn || r.repeated(h.Release)) {
+		// the release may have had an effect despite its answer "lost": the lease was guaranteed, a few sites had kept
+		// the hold, or it was sent twice
 		s.kind = maybe
 	}
 	if refreshed || r.c.Claims.Begins {

@@ -264,17 +264,6 @@ func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	return w
 }
 
-// repeated reports whether a release may have been sent twice: the first answer was lost, and the second one says that
-// the lock was not held. If messages were only late, the call must be long enough for the sender to have given up the
-// first.
-func (l *leases) repeated(told int32) bool {
-	op := &l.c.Ops[told]
-	links := func(e *history.Effect) bool {
-		return e.Hit(history.Links) && (e.Blocks || !e.Known() || op.Latency() >= patientCall)
-	}
-	return op.Kind == history.Release && l.c.atWork(op.Call, op.Return, links) != nil
-}
-
 // released tells whether a hold may have been released before a moment, so that its extension fails.
 func (l *leases) released(h *hold, by time.Duration) bool {
 	return h.Release >= 0 && l.c.Ops[h.Release].Outcome != history.Failed && l.c.Ops[h.Release].Call < by

@@ -162,7 +162,7 @@ func (p *pages) add(h *hold, place, i int32) {
 		call.Unanswered, call.To = true, history.Forever
 	case op.Outcome == history.Failed && op.Reason == history.Lost:
 		// the release may have had an effect when it was sent the first time, or it may have freed a few sites
-		if (&leases{ruler: *p.ruler}).repeated(i) || p.c.Sites > 1 && op.Kind == history.Release {
+		if p.repeated(i) || p.c.Sites > 1 && op.Kind == history.Release {
 			first := call
 			first.Unanswered, first.To = true, history.Forever
 			p.Calls = append(p.Calls, first)
