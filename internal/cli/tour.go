@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -26,7 +27,7 @@ func (e Env) tourCommand() *cobra.Command {
 	o.seed("repeats another tour (default: drawn)")
 	o.Text(flag(session, "redis-server", "the server to start (default: looked for)"), "path", &o.plan.RedisServer)
 	o.out("where the runs are saved")
-	o.has(webOutput, metricsOutput)
+	o.has(webOutput, metricsOutput, jsonOutput)
 	o.tui = tuiOff
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, _ []string) int {
 		return e.tour(ctx, s, c.Root(), o)
@@ -39,13 +40,16 @@ var errTourEnded = errors.New("the tour was ended")
 func (e Env) tour(ctx context.Context, s signals, root *cobra.Command, o *options) int {
 	t := tour.Tour{Seed: o.plan.Workload.Seed, RedisServer: o.plan.RedisServer, Out: e.Stdout,
 		Command: func(p harness.Plan) string { return repeat(root, p) }}
+	if o.json {
+		t.Out = io.Discard
+	}
 	for _, c := range slices.Backward(e.More.Counters) {
 		if c.Fenced && c.Server.Installed(s.stop) == nil {
 			t.Database = c
 		}
 	}
 	x := &series{e: e, o: o, root: root, dir: folder(o.plan, "tour"), warm: new(harness.Warm), tells: true}
-	wrong, undecided := 0, 0
+	wrong, undecided, runs := 0, 0, []results.Run(nil)
 	err := x.carryOut(ctx, s, func(context.Context) error { return errors.Join(o.invalid(), harness.Saves(x.dir)) },
 		func(yield func(*step) bool) {
 			wrong, undecided, x.failure = t.Tell(func(p harness.Plan) (*results.Run, error) {
@@ -53,25 +57,33 @@ func (e Env) tour(ctx context.Context, s signals, root *cobra.Command, o *option
 				if !yield(st) || len(st.runs) == 0 {
 					return nil, errTourEnded
 				}
+				runs = append(runs, st.runs[0])
 				return &st.runs[0], nil
 			})
 			if errors.Is(x.failure, errTourEnded) {
 				x.failure = nil
 			}
 		})
-	all := len(t.Chapters())
+	all, exit := len(t.Chapters()), Exit{}
 	switch {
 	case err != nil || s.stop.Err() != nil:
 		return e.refuse(s.stop, o, err)
 	case wrong > 0:
-		e.complain(fmt.Errorf("%d of %d chapters had another outcome than expected", wrong, all))
-		return Violation
+		exit = Exit{Violation, fmt.Sprintf("%d of %d chapters had another outcome than expected", wrong, all)}
 	case undecided > 0:
-		e.complain(fmt.Errorf("%d of %d chapters are inconclusive, and no other had an unexpected outcome", undecided,
-			all))
-		return Inconclusive
+		exit = Exit{Inconclusive, fmt.Sprintf("%d of %d chapters are inconclusive, and no other had an unexpected outcome",
+			undecided, all)}
 	}
-	_, err = fmt.Fprintf(e.Stdout, "%d chapters, all with the expected outcome, in %s; the runs are in %s\n", all,
-		time.Since(x.begun).Round(time.Second), x.dir)
-	return e.end(Exit{}, err)
+	if exit.Reason != "" {
+		e.complain(errors.New(exit.Reason))
+	}
+	return e.answer(o, result{exit: exit, document: Document{Schema: schema, Exit: exit, Saved: x.dir, Runs: runs},
+		text: func(w io.Writer) error {
+			if exit.Code != Passed {
+				return nil
+			}
+			_, err := fmt.Fprintf(w, "%d chapters, all with the expected outcome, in %s; the runs are in %s\n", all,
+				time.Since(x.begun).Round(time.Second), x.dir)
+			return err
+		}})
 }
