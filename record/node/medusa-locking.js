@@ -22,7 +22,7 @@ module.exports = (folder, libs) => {
         return /Failed to acquire lock/.test(e.message) ? { busy: true, token: ownerId } : { error: e.message, token: ownerId, hold: { keys, ownerId } };
       }
     },
-    async extend() { return { error: "locking-redis lengthens no lease" }; },
+    async extend() { return { unsupported: true }; },
     async release({ keys, ownerId }) { return await locking.release(keys, { ownerId }) ? { ok: true } : { lost: true }; },
   };
 };

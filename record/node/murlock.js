@@ -23,7 +23,7 @@ module.exports = (folder, libs) => {
         hold.ended.catch(e => /Failed to obtain lock .* after 1 attempts/.test(e.message) ? answer({ busy: true }) : fail(e));
       });
     },
-    async extend() { return { error: "murlock cannot extend" }; },
+    async extend() { return { unsupported: true }; },
     async release(hold) {
       hold.end();
       try { await hold.ended; return { ok: true }; } catch (e) {

@@ -13,7 +13,7 @@ module.exports = (folder, libs) => {
       const hold = redisson.getLock(key);
       return await hold.tryLock(0n, BigInt(ttl)) ? { ok: true, hold } : { busy: true };
     },
-    async extend() { return { error: "node-redisson cannot extend" }; },
+    async extend() { return { unsupported: true }; },
     async release(hold) {
       try { await hold.unlock(); return { ok: true }; } catch (e) {
         if (/not locked by current client/.test(e.message)) return { lost: true };

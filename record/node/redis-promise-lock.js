@@ -8,7 +8,7 @@ module.exports = (folder, libs) => {
       const ok = await lock.acquireLock(key, { retryLimit: 1, retryDelay: 1, ttl: Math.ceil(ttl / 1000) }); // it tries once more
       return ok ? { ok, hold: key } : { busy: true };
     },
-    async extend() { return { error: "redis-promise-lock cannot extend" }; },
+    async extend() { return { unsupported: true }; },
     async release(key) { await lock.releaseLock(key); return { ok: true }; },
   };
 };

@@ -15,7 +15,7 @@ module.exports = (folder, libs) => {
         throw e;
       }
     },
-    async extend() { return { error: "simple-redis-mutex cannot extend" }; },
+    async extend() { return { unsupported: true }; },
     async release(release) { await release(); return { ok: true }; },
   };
 };

@@ -9,7 +9,7 @@ module.exports = (folder, libs) => {
       const [ok, release] = await require(folder).tryLock(client, key, { timeout: ttl });
       return ok ? { ok, fence: release.fencingToken, hold: release } : { busy: true };
     },
-    async extend() { return { error: "simple-redis-mutex cannot extend" }; },
+    async extend() { return { unsupported: true }; },
     async release(release) { await release(); return { ok: true }; },
   };
 };

@@ -31,7 +31,7 @@ function serve(array $m): array {
             $holds[$m['id']] = $lock;
             return ['ok' => true, 'token' => $lock->owner()];
         case 'extend':
-            return ['error' => 'Laravel cannot extend'];
+            return ['unsupported' => true];
         case 'release':
             $lock = $holds[$m['hold']];
             unset($holds[$m['hold']]);
