@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/model"
 )
 
 // Case is a history prepared for the checkers, with its holds and indices of its operations.
@@ -51,6 +52,7 @@ type Case struct {
 	// a grant that no worker gets may delay others, because the lock has several sites, a queue or messages
 	lingers bool
 
+	rules  model.Rules   // what servers promise
 	ttl    time.Duration // longest lease that was requested, or that the lock has by default
 	lease  time.Duration // longest time for which servers may keep such a lease
 	begin  time.Duration // the first request for the lock
@@ -173,6 +175,7 @@ func Prepare(h *history.History) (*Case, error) {
 		c.space.Free()
 		return nil, err
 	}
+	c.rules = rulesOf(h)
 	if c.apart = c.agree(); c.apart != nil {
 		c.keepApart()
 	}

@@ -23,7 +23,7 @@ import (
 func (c *Case) forgot(h *hold, by time.Duration) *window {
 	r, since := ruler{c: c}, h.Call
 	if op := c.acquire(h); c.Claims.Begins && op.Until != history.Forever && op.Until > 0 {
-		since = min(since, minus(op.Until, r.most(op.TTL)))
+		since = min(since, minus(op.Until, r.c.rules.Most(op.TTL)))
 	}
 	by = min(by, r.latest(h))
 	w := c.forgotten(h.Key, since, by)

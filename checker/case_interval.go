@@ -13,26 +13,6 @@ type ruler struct {
 	scope scope
 }
 
-// least is T1, the shortest time for which a server may keep a lease; Forever if leases do not end.
-func (r *ruler) least(ttl time.Duration) time.Duration {
-	if !r.c.Claims.Expires || ttl <= 0 {
-		return history.Forever
-	}
-	return max(ttl-r.drift(ttl), 0)
-}
-
-// most is T2, the longest time for which a server may keep a lease.
-func (r *ruler) most(ttl time.Duration) time.Duration {
-	if !r.c.Claims.Expires || ttl <= 0 {
-		return history.Forever
-	}
-	return r.c.longest(ttl)
-}
-
-func (r *ruler) drift(ttl time.Duration) time.Duration {
-	return time.Duration(float64(ttl)*r.c.Bounds.Rate) + r.c.Bounds.Round
-}
-
 // plus adds a duration to a time; Forever if that is too late for a time.
 func plus(t, d time.Duration) time.Duration {
 	if t == history.Forever || d == history.Forever || t > history.Forever-d {
@@ -108,12 +88,12 @@ func (r *ruler) assured(h *hold) time.Duration {
 func (r *ruler) latest(h *hold) time.Duration {
 	end := history.Forever
 	if h.Outcome == history.OK {
-		end = plus(h.Return, r.most(h.TTL))
+		end = plus(h.Return, r.c.rules.Most(h.TTL))
 	}
 	for _, n := range r.c.extends(h) {
 		switch op := &r.c.Ops[n]; op.Outcome {
 		case history.OK:
-			end = max(end, plus(op.Return, r.most(op.TTL)))
+			end = max(end, plus(op.Return, r.c.rules.Most(op.TTL)))
 		case history.Unknown:
 			end = history.Forever
 		}
@@ -124,7 +104,7 @@ func (r *ruler) latest(h *hold) time.Duration {
 // granted is the earliest end of the lease of an Acquire.
 func (r *ruler) granted(h *hold) time.Duration {
 	if h.TTL > 0 && !r.c.Claims.Begins { // the same result as below, without reading the operation
-		return plus(h.Call, r.least(h.TTL))
+		return plus(h.Call, r.c.rules.Least(h.TTL))
 	}
 	return r.promised(r.c.acquire(h))
 }
@@ -134,7 +114,7 @@ func (r *ruler) granted(h *hold) time.Duration {
 func (r *ruler) promised(op *history.Op) time.Duration { return r.promisedFrom(op, op.Call) }
 
 func (r *ruler) promisedFrom(op *history.Op, call time.Duration) time.Duration {
-	end := plus(call, r.least(op.TTL))
+	end := plus(call, r.c.rules.Least(op.TTL))
 	switch {
 	case !r.c.Claims.Expires:
 	case op.TTL == 0 && op.Until != 0:
@@ -172,8 +152,8 @@ type slot struct {
 // lease has to last from each extension to the next, and to a successful release. If coupled is false, the end does not
 // depend on the start. The bounds allow for the error of the hold's clock.
 func (r *ruler) slot(h *hold, coupled bool) slot {
-	s := slot{lo: h.Call, hi: h.Return, kind: h.ending, call: h.releaseCall, over: r.assured(h), least: r.least(h.TTL),
-		most: history.Forever}
+	s := slot{lo: h.Call, hi: h.Return, kind: h.ending, call: h.releaseCall, over: r.assured(h),
+		least: r.c.rules.Least(h.TTL), most: history.Forever}
 	need := -history.Forever // the lease was valid at this time
 	if s.kind == returned {
 		need = s.call
@@ -203,7 +183,7 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 		s.hi = min(s.hi, minus(h.releaseReturn, s.least))
 	}
 	if need > -history.Forever && !unknown {
-		s.lo = max(s.lo, minus(need, r.most(h.TTL)))
+		s.lo = max(s.lo, minus(need, r.c.rules.Most(h.TTL)))
 	}
 	if !coupled {
 		s.lo, s.hi, s.least = h.Call, h.Return, history.Forever

@@ -125,7 +125,7 @@ func (c *Case) recorded() time.Duration {
 
 // longest is the longest time for which a server may keep a lease that was requested, whatever the lock claims.
 func (c *Case) longest(ttl time.Duration) time.Duration {
-	return plus(plus(ttl, (&ruler{c: c}).drift(ttl)), c.Bounds.Linger)
+	return plus(plus(ttl, c.rules.Drift(ttl)), c.Bounds.Linger)
 }
 
 // wait is the time for which a visit waits for a lock, over all its tries.
@@ -188,7 +188,7 @@ func (c *Case) waits(emit func(*wait)) {
 			if w.worker >= 0 && w.key != op.Key {
 				stop(w, w.last)
 			}
-			w.try(op, (&ruler{c: c}).least(op.TTL))
+			w.try(op, c.rules.Least(op.TTL))
 			of := [2]int32{op.Worker, op.Key}
 			since, ok := unanswered[of]
 			if ok { // the unanswered try may take effect at any time after its call

@@ -193,7 +193,7 @@ func (x *certificate) believe(acquires []int32) bool {
 func (x *certificate) lease(cause string, evidence []int32) (string, []int32) {
 	switch op := &x.Ops[evidence[0]]; cause {
 	case history.OverClaim:
-		sure := (&ruler{c: x.Case}).least(op.TTL)
+		sure := x.Case.rules.Least(op.TTL)
 		most := plus(op.Return, plus(sure, x.Bounds.Round+x.Bounds.Linger))
 		if op.Until != history.Forever && op.Until > most {
 			return "claim", evidence[:1]

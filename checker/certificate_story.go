@@ -227,11 +227,11 @@ func (t *teller) needs(h *hold, calls []int32) (alive, at []time.Duration) {
 		alive[k] = op.Call - t.half
 		switch at[k] = alive[k]; {
 		case op.Kind != history.Release:
-			if at[k] = max(at[k], minus(alive[k+1], t.sweeper.most(op.TTL))); op.Kind == history.Acquire {
+			if at[k] = max(at[k], minus(alive[k+1], t.rules.Most(op.TTL))); op.Kind == history.Acquire {
 				alive[k] = at[k]
 			}
 		case t.inner(h, calls[k]): // it may renew the lease
-			at[k] = max(at[k], minus(alive[k+1], t.sweeper.most(h.TTL)))
+			at[k] = max(at[k], minus(alive[k+1], t.rules.Most(h.TTL)))
 			alive[k] = at[k]
 		}
 	}
@@ -247,7 +247,7 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 	list = append(list, instant{at: at, what: "does", op: h.acquire})
 	for k, n := range calls {
 		op := &t.Ops[n]
-		over, last := t.ends(life, base), plus(base, t.sweeper.most(life.TTL))
+		over, last := t.ends(life, base), plus(base, t.rules.Most(life.TTL))
 		switch {
 		case op.Outcome == history.OK && (op.Kind != history.Release || t.Claims.Owned):
 			looked := max(at, op.Call-t.half)
@@ -274,7 +274,7 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 		// an extension without an answer may have had no effect: use it only if the lease must last longer
 		case op.Kind == history.Extend:
 			if needs[k+1] > last && op.Call-t.half <= last {
-				at = max(at, op.Call-t.half, min(last, minus(needs[k+1], t.sweeper.most(op.TTL))))
+				at = max(at, op.Call-t.half, min(last, minus(needs[k+1], t.rules.Most(op.TTL))))
 				list = append(list, instant{at: at, what: "does", op: n})
 				life, base = op, at
 			}
@@ -338,7 +338,7 @@ func (t *teller) denied(list []instant, calls []int32, end time.Duration) ([]ins
 
 // ends is the earliest end of a lease that began at a moment.
 func (t *teller) ends(op *history.Op, base time.Duration) time.Duration {
-	least := t.sweeper.least(op.TTL)
+	least := t.rules.Least(op.TTL)
 	told := op.Until != 0 && op.Until != history.Forever
 	end := plus(base, least)
 	switch {

@@ -292,8 +292,8 @@ func imaginable(h *history.History, both string) bool {
 		case f.Does == op.ID.String():
 			return at >= op.Call-half && (!known || at <= plus(op.Return, half))
 		case f.Ends == op.ID.String() || f.Ends != "" && f.Ends == op.Hold.String():
-			r := ruler{c: &Case{History: h}}
-			if at >= minus(plus(op.Call, r.least(op.TTL)), half) && at <= plus(op.Return, r.most(op.TTL)+half) ||
+			r := rulesOf(h)
+			if at >= minus(plus(op.Call, r.Least(op.TTL)), half) && at <= plus(op.Return, r.Most(op.TTL)+half) ||
 				h.Session || op.Until != 0 {
 				return true
 			}

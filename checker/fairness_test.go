@@ -199,7 +199,7 @@ func readTries(c *Case) (all []tries) {
 func (v *tries) queued(c *Case) time.Duration {
 	at := history.Forever
 	for i, op := range v.ops {
-		if i > 0 && op.Return-v.ops[i-1].Call > (&ruler{c: c}).least(op.TTL) {
+		if i > 0 && op.Return-v.ops[i-1].Call > c.rules.Least(op.TTL) {
 			at = history.Forever
 		}
 		part := i+1 < len(v.ops) && v.ops[i+1].Call <= op.Return+1 // the next try is part of the same call

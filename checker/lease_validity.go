@@ -93,7 +93,7 @@ func (c *Case) granting(h *hold, visit func(i int32)) {
 // call that has several commands. A deadline that seems to count from the answer is collected, and judged by habit.
 func (l *leases) claim(n, i int32, h *hold) {
 	op := &l.c.Ops[i]
-	life := l.least(op.TTL)
+	life := l.c.rules.Least(op.TTL)
 	if life == history.Forever || op.Until == 0 {
 		return
 	}
@@ -147,7 +147,7 @@ func (l *leases) habit() {
 			"is its own until %s, but the %s asked for at %s are sure until %s only", human.Count(late),
 			human.Count(int64(len(slow))),
 			who(op.Worker), clock(op.Return), l.c.name(h),
-			clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+l.least(op.TTL))), *op)
+			clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+l.c.rules.Least(op.TTL))), *op)
 	l.counts[history.OverClaim] += late - 1
 }
 
@@ -155,7 +155,7 @@ func (l *leases) habit() {
 func (l *leases) slow() (list []period) {
 	add := func(n int32) {
 		op := &l.c.Ops[n]
-		if l.least(op.TTL) != history.Forever && op.Until != 0 && op.Until != history.Forever &&
+		if l.c.rules.Least(op.TTL) != history.Forever && op.Until != 0 && op.Until != history.Forever &&
 			op.Return-op.Call >= l.quick {
 			list = append(list, period{op.Call, op.Return})
 		}

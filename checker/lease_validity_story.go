@@ -103,10 +103,10 @@ func (l *leases) denied(h *hold) int32 {
 
 // before is the latest end of a lease, according to the answers that came before one of its extensions.
 func (l *leases) before(h *hold, extension int32) time.Duration {
-	last := plus(h.Return, l.most(h.TTL))
+	last := plus(h.Return, l.c.rules.Most(h.TTL))
 	for _, n := range l.c.extends(h) {
 		if op := &l.c.Ops[n]; n != extension && op.Outcome != history.Failed && op.Call < l.c.Ops[extension].Call {
-			last = max(last, plus(op.Return, l.most(op.TTL)))
+			last = max(last, plus(op.Return, l.c.rules.Most(op.TTL)))
 		}
 	}
 	return last

@@ -78,12 +78,15 @@ type pages struct {
 	why   []*window // number of a window in the page -> the window
 }
 
+// rulesOf says what the servers of a history promise.
+func rulesOf(h *history.History) model.Rules {
+	return model.Rules{Expires: h.Claims.Expires, Owned: h.Claims.Owned, Single: h.Nodes == 1, Sites: h.Sites,
+		Rate: h.Bounds.Rate, Round: h.Bounds.Round, Linger: h.Bounds.Linger, Patient: patientCall}
+}
+
 // page describes some holds of a page for the model.
 func (c *Case) page(holds []int32, s scope) *pages {
-	p := &pages{ruler: &ruler{c: c, scope: s}, holds: holds, Page: &model.Page{Rules: model.Rules{
-		Expires: c.Claims.Expires, Owned: c.Claims.Owned,
-		Single: c.Nodes == 1, Sites: c.Sites, Rate: c.Bounds.Rate, Round: c.Bounds.Round, Linger: c.Bounds.Linger,
-		Patient: patientCall}}}
+	p := &pages{ruler: &ruler{c: c, scope: s}, holds: holds, Page: &model.Page{Rules: c.rules}}
 	half := c.anySlack()
 	for i, n := range holds {
 		h := &c.holds[n]

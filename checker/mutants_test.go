@@ -34,7 +34,7 @@ var mutants = map[string]mutant{
 	"exclusion: a dead worker goes on believing": {"case_interval.go", "TestSweepsAgainstOracle",
 		[]string{"return min(h.Until, h.Lost, h.Crashed)", "return min(h.Until, h.Lost)"}},
 	"exclusion: a lease is counted from the answer": {"case_interval.go", "TestSweepsAgainstOracle",
-		[]string{"plus(call, r.least(op.TTL))", "plus(op.Return, r.least(op.TTL))"}},
+		[]string{"plus(call, r.c.rules.Least(op.TTL))", "plus(op.Return, r.c.rules.Least(op.TTL))"}},
 	"exclusion: a release without an answer is none": {"case_follow.go", "TestSweepsAgainstOracle",
 		[]string{"	h.Release, h.releaseCall, h.releaseReturn, h.ending,", "	if h.Release = i; " +
 			"op.Outcome == history.Unknown {\n\t\treturn\n\t}\n	h.Release, h.releaseCall, " +

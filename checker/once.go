@@ -89,7 +89,7 @@ func (c *Case) sure(grant *history.Op) time.Duration {
 	if grant.TTL <= 0 {
 		return history.Forever
 	}
-	return grant.Call + max(grant.TTL-(&ruler{c: c}).drift(grant.TTL), 0)
+	return grant.Call + max(grant.TTL-c.rules.Drift(grant.TTL), 0)
 }
 
 // during reports whether a grant was known before the lease of another grant had ended, whichever came first.

@@ -83,7 +83,7 @@ func (r *Rules) Least(ttl time.Duration) time.Duration {
 	if !r.Expires || ttl <= 0 {
 		return history.Forever
 	}
-	return max(ttl-r.drift(ttl), 0)
+	return max(ttl-r.Drift(ttl), 0)
 }
 
 // Most is T2, the longest life of a lease; history.Forever if it has no end.
@@ -91,10 +91,11 @@ func (r *Rules) Most(ttl time.Duration) time.Duration {
 	if !r.Expires || ttl <= 0 {
 		return history.Forever
 	}
-	return plus(ttl, r.drift(ttl)+r.Linger)
+	return plus(ttl, r.Drift(ttl)+r.Linger)
 }
 
-func (r *Rules) drift(ttl time.Duration) time.Duration {
+// Drift is how much shorter or longer a server's lease can be than requested, because of its clock.
+func (r *Rules) Drift(ttl time.Duration) time.Duration {
 	return time.Duration(float64(ttl)*r.Rate) + r.Round
 }
 
