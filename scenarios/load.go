@@ -17,9 +17,10 @@ var contention = Scenario{
 }
 
 var twoProcesses = Scenario{
-	Name:      "two-processes",
-	Class:     Contention,
-	Doc:       "the workers live in two processes, which share nothing",
+	Name:  "two-processes",
+	Class: Contention,
+	Doc: "the workers live in two processes, which share nothing. The suite's clients speak RESP 2 in one and RESP 3 " +
+		"in the other",
 	Processes: 2,
 	Duration:  1500 * time.Millisecond,
 }
