@@ -22,7 +22,7 @@ func (c *coin) toss() bool {
 	return c.r.IntN(2) == 0
 }
 
-// randomRelease is a lease whose release sends an additional command at random. If the lock is broken, this command
+// randomRelease is a lease whose release sends an additional command at random. If wrong is true, this command
 // deletes a key that another client may hold.
 type randomRelease struct {
 	locks.Lock

@@ -17,8 +17,8 @@ import (
 	"hammerlock/locks"
 )
 
-// Command is the hidden argument with which a command of the suite becomes an exploring process. Virtual time
-// (testing/synctest) needs a test, so this process runs the exploration as the only test of a test program.
+// Command is a hidden argument of the suite's commands. With it, a command runs as an exploring process: it runs the
+// exploration as the only test of a test program, because virtual time (testing/synctest) needs a test.
 const Command = "explore-process"
 
 // Orders are the task of an exploring process: an exploration, the replay of one schedule, or a sweep.
@@ -43,15 +43,17 @@ type answer struct {
 
 const gcPercent = 400
 
-// endless is the longest time that a schedule may go on after the time budget has ended.
+// endless is how long an exploration may exceed its time budget. Then one of its schedules is taken to be endless,
+// and its process is ended.
 const endless = 15 * time.Second
 
-// errEndless means that the exploration did not end in time after its budget, and had found no violation.
+// errEndless is why an exploration was stopped that was still running long after its budget. Its
+// result is inconclusive.
 var errEndless = errors.New("a schedule does not end: virtual time stops while a worker computes, " +
 	"or waits for a mutex whose holder waits for a server")
 
-// InProcess runs an exploration in a separate process. The process runs this program with the arguments in before,
-// followed by Command.
+// InProcess runs an exploration in a separate process. That process runs the same program as this one. Its arguments
+// are those of the parameter before, followed by Command.
 func InProcess(ctx context.Context, orders Orders, before ...string) (Report, error) {
 	r, died, err := inProcess(ctx, orders, before)
 	if died && orders.Options.jobs() > 1 {
@@ -77,8 +79,8 @@ func inProcess(ctx context.Context, orders Orders, before []string) (r Report, d
 	cmd := exec.CommandContext(ctx, self, append(slices.Clone(before), Command)...)
 	var stderr tail
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &stderr
-	// memory is freed after each schedule, so rare garbage collections are enough; one goroutine of a schedule runs
-	// at a time
+	// Rare garbage collections are enough, because memory is freed after each schedule. One processor for each job is
+	// enough, because only one goroutine of a schedule runs at a time.
 	cmd.Env = append(os.Environ(), fmt.Sprintf("GOGC=%d", gcPercent), fmt.Sprintf("GOMAXPROCS=%d", orders.Options.Jobs))
 	begun := time.Now()
 	a, unheard, failed := orders.hear(cmd)
@@ -101,7 +103,8 @@ func inProcess(ctx context.Context, orders Orders, before []string) (r Report, d
 	return *a.Report, false, nil
 }
 
-// hear reads the answers of the process until the report, and passes on its progress.
+// hear starts the process, passes its progress to Tell, and returns its final report. If there is no report, unheard
+// is the error of reading it. failed is the error with which the process ended.
 func (o *Orders) hear(cmd *exec.Cmd) (a answer, unheard, failed error) {
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -119,7 +122,7 @@ func (o *Orders) hear(cmd *exec.Cmd) (a answer, unheard, failed error) {
 	return a, unheard, cmd.Wait()
 }
 
-// Child is the main function of an exploring process that knows these locks. It does not return.
+// Child is the main function of an exploring process, which can explore the locks in known. It does not return.
 func Child(in io.Reader, out io.Writer, known []locks.Spec) {
 	os.Args = os.Args[:1] // the testing package must not parse the other arguments
 	test := func(t *testing.T) { Serve(t, in, out, known) }

@@ -16,23 +16,25 @@ import (
 	"hammerlock/workload"
 )
 
-// pages returns the pages that all clients visit: two if the lock takes several keys, otherwise one.
+// pages returns the pages that all clients visit, each guarded by a key of the lock: two if the lock takes
+// several keys, otherwise one.
 func pages(c *history.Claims) []workload.Page {
 	all := []workload.Page{{Lock: "p", Views: "views"}, {Lock: "q", Views: "views of q"}}
 	return all[:min(workload.Lanes(c), len(all))]
 }
 
-// client is a simulated process with one worker, its lock and its connections.
+// client is a simulated client: one worker with its lock and its connections.
 type client struct {
 	number  int
 	workers workload.Workers
 	lock    locks.Lock
 	sites   []redis.UniversalClient
-	lanes   [3]*history.Lane // lanes record what the worker does, its renewals, and the events of its process
+	lanes   [3]*history.Lane // logs: the worker's operations, the lock's renewals, the events of its process
 	more    []*history.Lane  // lanes for the second page of its visits
 }
 
-// laneSlots is far more than the number of operations at one instant of virtual time.
+// laneSlots is the capacity of a lane, one worker's log. At one instant of virtual time far fewer
+// operations are recorded.
 const laneSlots = 32
 
 // inMemoryAddr is the pretended address of servers in memory. It is no host name, because a library would look a name
@@ -127,7 +129,7 @@ func (ungreeted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if cmd.Name() != "hello" {
 			return next(ctx, cmd)
 		}
-		// an error of the server: after an error of the connection the library would close it
+		// redis.Nil is a server's error: after a connection's error the library would close the connection
 		cmd.SetErr(redis.Nil)
 		return redis.Nil
 	}
@@ -180,7 +182,7 @@ type calledLock struct {
 	heard   time.Time // time at which the last try returned
 }
 
-// call makes a lock call that the search can cancel.
+// call runs do, a call of the lock, with a context that the search can cancel.
 func (c *calledLock) call(ctx context.Context, name string,
 	do func(context.Context) (locks.Lease, error)) (l locks.Lease, err error) {
 	defer c.caught(name, &err)
@@ -242,15 +244,15 @@ func (c *calledLock) Close() (err error) {
 	return c.Lock.Close()
 }
 
-// waitingLock is a calledLock with Wait. If the search cancels a Wait, the visit ends, because the lock has left its
-// queue.
+// waitingLock is a calledLock whose lock can wait. If the search cancels a Wait, the visit ends, because the lock has
+// given up its place in the queue.
 type waitingLock struct {
 	*calledLock
 	waiter locks.Waiter
 }
 
-// Handed calls Handed of the lock, if it has one. A grant that came before the worker was refused cannot be recorded:
-// its call would overlap the worker's last call.
+// Handed returns a grant that the lock received while it waited; ok is false if there is none. The history cannot
+// record a grant that is older than the refusal before the wait: its call would overlap the worker's last call.
 func (c *waitingLock) Handed(key string) (l locks.Lease, since time.Time, ok bool) {
 	if q, queues := c.waiter.(locks.Queue); queues {
 		if l, since, ok = q.Handed(key); ok {

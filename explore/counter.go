@@ -9,8 +9,9 @@ import (
 	"hammerlock/workload"
 )
 
-// views is the counter that all clients share. With fencing it also checks tokens at loads. Without this check it would
-// accept a late store after the next holder's load, and one of these two holders' stores would be lost.
+// views is the page counter that all clients share. If the lock claims fences, the counter rejects each load and each
+// store with a smaller fencing token than it has seen. The check at loads is needed: otherwise an old holder could
+// still store after the new holder's load, and the new holder's store would overwrite that store.
 type views struct {
 	fenced bool
 
@@ -29,8 +30,8 @@ type counter struct {
 	looked bool  // the reader has loaded once
 }
 
-// Load loads the views. With fencing, no other client can act between the grant and the load, because the counter
-// does not know the new token before.
+// Load loads the views. With fencing, no other client can act between the grant and the load: until the load, the
+// counter does not know the new token, so it would accept older ones.
 func (c *counter) Load(_ context.Context, page string) (workload.Count, error) {
 	var n workload.Count
 	err := locks.ErrFenced
@@ -49,7 +50,7 @@ func (c *counter) Load(_ context.Context, page string) (workload.Count, error) {
 	return n, err
 }
 
-// look returns the kind of event of a load: a reader loads twice.
+// look returns the kind of the next load: the second load of a reader is a reload.
 func (c *counter) look() kind {
 	if c.reads && c.looked {
 		return reload

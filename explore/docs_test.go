@@ -94,8 +94,8 @@ func documented(t *testing.T, broken bool) []locks.Spec {
 	})
 }
 
-// row compares the beginning of a row with the document, or writes the row into it, in place of the row that begins
-// with name.
+// row compares a row, without its times, with the document. With -update it writes the row into the document instead,
+// in place of the row that begins with the name.
 func row(t *testing.T, part, name, row, times string) {
 	t.Helper()
 	t.Log(row + times)

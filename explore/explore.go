@@ -33,10 +33,11 @@ type Options struct {
 	Hang       time.Duration // time for which a server hangs; 0 = longer than the clients' timeouts
 	Leap       time.Duration // time by which a clock jumps ahead; 0 = to the end of the next lease
 	Together   bool          // all clients are in one process, which does not crash
-	// Random means that schedules with more deviations, drawn by Seed, follow until the budget ends.
+	// Random adds random schedules with more deviations after the search, until the budget
+	// ends. Seed determines them.
 	Random bool
-	// Schedules replaces the search by this number of random schedules. They have from one deviation up to as many as
-	// with Random. 0 = search.
+	// Schedules, if it is not 0, replaces the search by this number of random schedules. Each has at least one
+	// deviation, and at most as many as a schedule of Random.
 	Schedules int
 	Seed      uint64
 	// Unreduced turns partial-order reduction off: the search also explores orders that no client can tell apart.
@@ -66,12 +67,13 @@ func Briefly(s locks.Spec) Options {
 	return o
 }
 
-// Settings of the clients. Their patience is as long as the checker needs to find that a lock is stuck.
+// Settings of the clients. patience is the longest time that they wait for the lock: the checker needs that long to
+// find that a lock is stuck.
 const (
 	retry       = 50 * time.Millisecond
 	patience    = 5 * time.Second
 	readTimeout = time.Second
-	serverRound = 2 * time.Millisecond // as of real servers, which round times to milliseconds
+	serverRound = 2 * time.Millisecond // error of a server's times by rounding, as of real servers
 )
 
 func (o *Options) jobs() int { return cmp.Or(o.Jobs, runtime.GOMAXPROCS(0)) }
@@ -102,12 +104,12 @@ func (o *Options) Plan() string {
 type Choice struct {
 	At     int `json:"at"`
 	Option int `json:"option"`
-	// description of the option; a replay that finds another one has diverged
+	// description of the option; if a replay finds another description here, it has diverged
 	What string `json:"what,omitempty"`
 	of   int    // number of options of that decision; 0 = do not compare
 }
 
-// Level has the numbers of schedules with the same number of deviations.
+// Level counts the schedules with the same number of deviations.
 type Level struct {
 	Deviations int `json:"deviations"`
 	Schedules  int `json:"schedules"`
@@ -116,13 +118,13 @@ type Level struct {
 	Spared int `json:"spared"` // not run, because they would immediately be in the state of another schedule
 	// run more than once, until the lock's own random choices were the same as before
 	Again    int  `json:"again"`
-	Diverged int  `json:"diverged"` // prove nothing, because no replay was the same as before
+	Diverged int  `json:"diverged"` // prove nothing: the lock's own choices were different in each try
 	Cut      int  `json:"cut"`      // prove nothing, because they were too long
 	Left     int  `json:"left"`     // not run, because the budget had ended
 	Complete bool `json:"complete"`
 }
 
-// Report is the result of an exploration. The zero Report claims nothing.
+// Report is the result of an exploration. The zero Report is inconclusive.
 type Report struct {
 	Lock    string         `json:"lock"`
 	Options Options        `json:"options"`
@@ -138,7 +140,7 @@ type Report struct {
 	Envelope *Envelope `json:"envelope,omitempty"`
 }
 
-// ReportFile is the file of a saved Report, beside the history of its counterexample.
+// ReportFile is the name of the file of a saved Report. The history of the counterexample is in the same directory.
 const ReportFile = "explore.json"
 
 type Found struct {
@@ -175,9 +177,9 @@ func (r *Report) Unfinished() bool {
 	return r.Found == nil && slices.ContainsFunc(r.Levels, func(l Level) bool { return l.Left > 0 })
 }
 
-// covered describes the number of schedules that were run, and the number of their classes: only one schedule of a
-// class runs to its end. It also counts the schedules that were repeated because the lock had made other random
-// choices.
+// covered describes how many schedules were run, and how many classes they form. Schedules of one class lead to the
+// same state, so only one of them runs to its end. The text also counts the schedules that were run again because the
+// lock had made other random choices.
 func (r *Report) covered() string {
 	all := Level{}
 	for _, l := range r.Levels {
@@ -229,7 +231,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Bounded says what an exploration without a violation does not show.
+// Bounded lists the cases that an exploration does not cover.
 const Bounded = "not covered: more clients, visits and deviations; other pauses; the server itself (it is a model of " +
 	"Redis: no replication, no\n" +
 	"failover); a store that is late after its holder's last look at the clock, unless the lock claims fences; " +

@@ -59,8 +59,8 @@ func run(t *testing.T, spec locks.Spec, o Options) Report {
 	return r
 }
 
-// TestALockWhoseOwnerCheckIsNoStepIsFound: a lock that checks the owner and then deletes the key deletes another
-// client's. The smallest counterexample is one pause between the two commands.
+// TestALockWhoseOwnerCheckIsNoStepIsFound: a lock that checks the owner and then deletes the key in a second command
+// may delete another client's key. The smallest counterexample is one pause between the two commands.
 func TestALockWhoseOwnerCheckIsNoStepIsFound(t *testing.T) {
 	r := run(t, find(t, "get-del"), bounded(2))
 	if r.Status != checker.Fail || r.Found == nil {
@@ -182,8 +182,8 @@ func TestAMinorityIsSilent(t *testing.T) {
 	}
 }
 
-// TestRandomSchedulesGoBeyondTheBound: they find a violation that needs more deviations. The seed repeats it, and
-// unneeded deviations are removed.
+// TestRandomSchedulesGoBeyondTheBound: random schedules find a violation that needs more deviations than the search
+// has. The same seed finds it again. Deviations that it does not need are removed.
 func TestRandomSchedulesGoBeyondTheBound(t *testing.T) {
 	o := bounded(0)
 	o.Random, o.Seed, o.Budget = true, 1, time.Hour
@@ -201,8 +201,8 @@ func TestRandomSchedulesGoBeyondTheBound(t *testing.T) {
 	}
 }
 
-// TestWaitersAreWoken: locks that wait for messages are woken by them. A lock that does not notice an expiry is
-// found.
+// TestWaitersAreWoken: locks that wait for messages are woken by them. A lock whose waiters do not
+// notice an expiry is reported.
 func TestWaitersAreWoken(t *testing.T) {
 	o := bounded(0)
 	s, err := play(t, find(t, "redisson"), &o, newKit(), nil, nil, true, nil)

@@ -8,8 +8,8 @@ import (
 	"hammerlock/internal/live"
 )
 
-// TestWorkersMakeNoDifference: with several jobs, the same schedules run, the same are merged, and the same
-// counterexample is first. This holds up to the bound and for random schedules.
+// TestWorkersMakeNoDifference: several jobs run the same schedules as one job, merge the same ones, and find the same
+// counterexample first. This holds for the search and for random schedules.
 func TestWorkersMakeNoDifference(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	every := 15 // one in this many locks is tested
@@ -60,8 +60,8 @@ func withoutTimes(r Report) Report {
 	return r
 }
 
-// TestWhatIsKnownLateIsLeftOut: a job that knew fewer states runs a schedule further, but the same part of it is
-// merged.
+// TestWhatIsKnownLateIsLeftOut: a job that knows fewer states runs a schedule further than necessary. The unnecessary
+// part is removed afterwards.
 func TestWhatIsKnownLateIsLeftOut(t *testing.T) {
 	s := states{known: map[uint64]bool{}}
 	first := &schedule{states: []passed{{1, 1}, {2, 2}, {3, 3}}, options: []int{2, 2, 2, 2}}

@@ -37,8 +37,9 @@ func (w *world) lack(command string) {
 	w.lacks = cmp.Or(w.lacks, strings.ToUpper(command))
 }
 
-// lacking returns an error if the lock needs something that the server in memory does not support. A request for RESP
-// 3 counts only if unanswered is true: other clients work without RESP 3.
+// lacking returns an error if the lock needs something that the server in memory does not support. A refused
+// request for RESP 3 is a reason only if unanswered is true, which means that calls of the lock got no answer.
+// Other clients work without RESP 3.
 func (w *world) lacking(unanswered bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

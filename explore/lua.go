@@ -30,8 +30,8 @@ type interpreter struct {
 	failed   error // error of the command that ended the script
 }
 
-// The interpreter executes a script that uses redis only as in plain. If special matches the rest of the script, the
-// server must execute it.
+// These patterns decide who executes a script. All matches of the pattern plain are removed from its text. If the
+// pattern special matches the rest, the server must execute the script; otherwise the interpreter does.
 var (
 	plain   = regexp.MustCompile(`\bredis\s*\.\s*(call|pcall|status_reply)\b`)
 	special = regexp.MustCompile(
@@ -190,7 +190,8 @@ func (i *interpreter) command(l *lua.LState) (lua.LValue, error) {
 	return value(l, v), nil
 }
 
-// answered returns the text of a reply that shows that nothing was done; empty for other replies.
+// answered returns "nil" or "0" for a reply that may mean that the command did nothing; otherwise it
+// returns an empty string.
 func answered(v any) string {
 	switch v {
 	case nil:

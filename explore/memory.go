@@ -40,7 +40,7 @@ func awake(m *miniredis.Miniredis) error {
 	return c.Close()
 }
 
-// memory is a server in memory. One schedule uses it at a time.
+// memory is a server in memory. Only one schedule at a time uses it.
 type memory struct {
 	*miniredis.Miniredis
 	kit   *kit
@@ -104,7 +104,7 @@ func (c *inMemory) send(name string, f *frame, queued bool) {
 	}
 }
 
-// close ends the connection. It does not wait for blocked commands, because the caller may be within a reply.
+// close ends the connection. It does not wait for blocked commands: the server may call it while it writes a reply.
 func (c *inMemory) close() {
 	c.closed.Store(true)
 	if listens := c.listens.Load(); listens || c.to.spent.Load() {

@@ -22,7 +22,7 @@ type option struct {
 type act uint8
 
 const (
-	// the event happens; if it is not the first one, another client runs first (preemption)
+	// the event happens; if it is not the first in the list, this is a preemption: its client overtakes the others
 	letGo       act = iota
 	pauses          // the client is paused beyond the end of its lease
 	expires         // no message moves until the next key has expired
@@ -46,8 +46,9 @@ func (o option) what() string {
 	return fmt.Sprintf("w%02d %s: %s", o.e.client, o.e.name(), acts[o.act])
 }
 
-// alternatives lists the options of a decision. Deviations other than a preemption affect only the first event: other
-// events can be affected when they are first, since no client or server sees them before.
+// alternatives lists the options of a decision between the ready events. There are three kinds of them: the first
+// event happens; another event happens first (a preemption); another deviation affects the first event. A later event
+// can be affected when it is the first one: until then no client or server sees it.
 func (s *schedule) alternatives(ready []*event) []option {
 	first := ready[0]
 	s.list = append(s.list[:0], option{first, letGo})
@@ -72,8 +73,8 @@ func (s *schedule) alternatives(ready []*event) []option {
 	return s.list
 }
 
-// asks tells whether the options of this decision are needed: a deviation is given for it, or the search may branch
-// here.
+// asks tells whether all options of this decision are needed. They are needed if a deviation is given for this
+// decision, or if all given ones were taken and the search may branch here.
 func (s *schedule) asks() bool {
 	if n := len(s.taken); n < len(s.given) {
 		return s.given[n].At == len(s.options)
@@ -81,9 +82,10 @@ func (s *schedule) asks() bool {
 	return len(s.given) == 0 || len(s.given) < s.o.Deviations
 }
 
-// commutes tells whether e may happen before first without any difference (partial-order reduction). The delivery of
-// a reply only lets its client continue, and the client's next step is a separate event. A client does not take back
-// a request that it has sent to another site. Requests to different sites do not affect each other.
+// commutes tells whether it makes no difference which of the events first and e happens before the other
+// (partial-order reduction). It relies on three facts. The delivery of a reply only lets its client continue, and the
+// client's next step is a separate event. A client does not take back a request that it has sent to another site.
+// Requests to different sites do not affect each other.
 func (s *schedule) commutes(first, e *event) bool {
 	switch {
 	case s.o.Unreduced:
@@ -148,7 +150,7 @@ func (s *schedule) expiry() time.Duration {
 	return next
 }
 
-// slowness returns the length of the deviation that delays all messages.
+// slowness returns for how long the deviation expires delays all messages.
 func (s *schedule) slowness() time.Duration { return cmp.Or(s.o.Delay, s.expiry()+time.Microsecond) }
 
 func (s *schedule) take(o option) {
@@ -200,7 +202,7 @@ func (s *schedule) take(o option) {
 	}
 }
 
-// sleep lets time pass in which no message moves.
+// sleep lets time pass without a delivery of messages. Only the steps that must be punctual happen.
 func (s *schedule) sleep(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		s.merge.Drain(s.keep)
@@ -241,7 +243,7 @@ func (s *schedule) fault(name string, lasts time.Duration, effect history.Effect
 	s.history.Notes[id] = o.what()
 }
 
-// heal records the end of faults.
+// heal records the end of each fault whose time is over.
 func (s *schedule) heal() {
 	s.healing = slices.DeleteFunc(s.healing, func(h healing) bool {
 		if time.Now().Before(h.at) {
@@ -257,8 +259,8 @@ func (s *schedule) heal() {
 	})
 }
 
-// holding returns the token in a lock's key, empty if the lock is free, and the rest of the key's TTL, 0 if it has
-// none.
+// holding returns the token in a lock's key, and the remaining TTL of the key. The token is empty if the lock is
+// free. The TTL is 0 if the key does not expire.
 func holding(m *memory, key string) (token string, ttl time.Duration) {
 	token, err := m.Get(key)
 	if err != nil {

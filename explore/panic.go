@@ -19,7 +19,7 @@ import (
 	"hammerlock/history"
 )
 
-// caught is deferred in lock calls. A client whose lock panics counts as dead, and the schedule ends.
+// caught recovers a panic of the lock; it is deferred in each call of the lock. The call then returns an error.
 func (c *calledLock) caught(call string, err *error) {
 	p := recover()
 	if p == nil {
@@ -31,8 +31,9 @@ func (c *calledLock) caught(call string, err *error) {
 	c.w.panics(c.client, call == "Close", fmt.Sprintf("%s by w%02d panics: %v%s", call, c.client, p, culprit()))
 }
 
-// panics records the first panic of a client's lock. At the end of a schedule all connections break, and clients are
-// not to blame for a panic that this causes. From then on, a panic counts only while the lock is being closed (last).
+// panics records the first panic of a client's lock. At the end of a schedule all connections break, which may cause
+// panics for which the lock is not to blame. From then on, a panic counts only if it comes from the lock's Close,
+// that is, if last is true.
 func (w *world) panics(client int, last bool, what string) {
 	w.mu.Lock()
 	if last || !w.ended {
@@ -54,7 +55,7 @@ func (w *world) hangs(all []history.Hung) {
 	}
 }
 
-// panicked describes the panic of a client that is alive; empty if there was none.
+// panicked returns the text of the first panic of a client that has not crashed; empty if there was none.
 func (s *schedule) panicked() string {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
@@ -66,7 +67,7 @@ func (s *schedule) panicked() string {
 	return ""
 }
 
-// culprit returns the place in the code that panicked.
+// culprit returns the function, the file and the line that panicked; empty if they are unknown.
 func culprit() string {
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
@@ -124,8 +125,9 @@ func lefts() string {
 // waiting matches the lines of a stack trace that are not functions of a lock or library.
 var waiting = regexp.MustCompile(`^(\t|created by |(runtime|time|sync|context|internal/\w+)\.)`)
 
-// A process writes lines with these prefixes to standard error, to show which schedule it runs. If a lock panics in a
-// goroutine of its own, nothing can recover the panic and the process ends. Then these lines are known.
+// An exploring process writes lines with these prefixes to standard error, to show which schedule it runs. If a lock
+// panics in a goroutine of its own, nothing can recover the panic and the process ends. From these lines its parent
+// then knows the schedule.
 const (
 	beginsSchedule = "explore: schedule"
 	takesDeviation = "explore: deviation "
@@ -175,13 +177,13 @@ func (t *tail) last() string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// ourOwn begins the names of this package's methods. A panic in one of them is not the lock's fault.
+// ourOwn is the beginning of the names of this package's methods. A panic in one of them is not the lock's fault.
 const ourOwn = "hammerlock/explore.(*"
 
 // dump matches the beginning of the runtime's output when a process ends.
 var dump = regexp.MustCompile(`(?m)^(panic|fatal error): `)
 
-// mostOfDump is the largest number of these lines that are kept.
+// mostOfDump is the largest number of lines that a counterexample keeps of a dying process's output.
 const mostOfDump = 16
 
 // died returns the counterexample if the process ended during a schedule. It returns nil if the lock is not to blame:

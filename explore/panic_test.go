@@ -66,8 +66,8 @@ func fragileLocks() (list []locks.Spec) {
 	return append(list, strangeLocks()...)
 }
 
-// TestLivePanicOfALockIsFound: it is a violation with a schedule. If it ends the exploring process, the suite goes
-// on.
+// TestLivePanicOfALockIsFound: a panic is reported as a violation with its schedule. If it ends the exploring
+// process, the suite goes on.
 func TestLivePanicOfALockIsFound(t *testing.T) {
 	for where, want := range map[string]struct {
 		deviations     int

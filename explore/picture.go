@@ -153,8 +153,8 @@ func (p *picture) band(l *line) {
 		p.atTime(l.now+l.lasts)-p.y(l))
 }
 
-// leases draws the leases of a client. Each begins when the client learns of it. It ends with the lease, or when the
-// client learns that it has lost the lock.
+// leases draws a bar for each lease of a client. A bar begins when the client learns of its lease. It ends with the
+// lease, or earlier, when the client learns that it has released or lost the lock.
 func (p *picture) leases(client int) {
 	var from, last *line
 	entered := 0

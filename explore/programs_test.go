@@ -127,9 +127,9 @@ func TestDrawnProgramsLeaveOutNothing(t *testing.T) {
 	}
 }
 
-// TestTheFirstCounterexampleIsTheSame: for each broken lock, the first counterexample is that of a search without
-// reduction. One lock has several with one deviation, and the two searches find them in another order. There the
-// reduced search must find the other one too.
+// TestTheFirstCounterexampleIsTheSame: for each broken lock, a search with reduction finds the same counterexample
+// first as one without. The exception is a lock with several counterexamples: the two searches find them in another
+// order. There the search with reduction must find the other one too.
 func TestTheFirstCounterexampleIsTheSame(t *testing.T) {
 	others := []string{}
 	for i, spec := range explorable(true) {

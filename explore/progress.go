@@ -61,7 +61,7 @@ func (p Progress) String() string {
 	return text
 }
 
-// seconds rounds a time that a user must wait.
+// seconds converts a number of seconds to a duration, rounded up to whole seconds.
 func seconds(s float64) time.Duration { return time.Duration(math.Ceil(s)) * time.Second }
 
 // Power describes the probability with which the random schedules would have found a bug of a given depth, which is

@@ -175,7 +175,7 @@ func (l *link) send(x *exchange, name string, f *frame, queued bool) {
 		l.expected = append(l.expected, x)
 	}
 	l.mu.Unlock()
-	script := name == "eval" && !queued // the scheduler makes this call; other goroutines send only pings
+	script := name == "eval" && !queued // only the scheduler sends scripts; others send pings
 	if script {
 		l.w.kit.lua.effects = 0
 	}
@@ -228,8 +228,8 @@ func (l *link) replied(b []byte, fate fate) {
 	l.replies()
 }
 
-// answered returns the request to which a value from the server is the reply. A published message gets an exchange of
-// its own.
+// answered finds the request that a value from the server answers. A published message answers none, so it gets
+// an exchange of its own.
 func (l *link) answered(f *frame) *exchange {
 	if l.subscribed {
 		return &exchange{link: l, words: f.words, listens: true, pushed: true, quiet: silent[f.words[0]]}
@@ -272,8 +272,8 @@ func (c nearEnd) Read(b []byte) (int, error) {
 	}
 }
 
-// watch makes sure that the alarm rings at the deadline or before. One timer serves many deadlines: few are reached,
-// and each is later than the last.
+// watch makes sure that the alarm rings at the deadline, or earlier: then Read sets it again. One timer serves many
+// deadlines: few are reached, and each is later than the last.
 func (c nearEnd) watch() {
 	switch {
 	case c.closed || c.clientClosed:

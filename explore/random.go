@@ -10,7 +10,7 @@ import (
 	"hammerlock/checker"
 )
 
-// Beyond is the result of random schedules with more deviations than the bound.
+// Beyond is the result of the random schedules, which have more deviations than those of the search.
 type Beyond struct {
 	Schedules  int `json:"schedules"`
 	Fewest     int `json:"fewest"`     // smallest number of deviations in a schedule
@@ -38,7 +38,7 @@ func (b *Beyond) String() string {
 	return text
 }
 
-// after appends the result to a text about the schedules up to the bound.
+// after returns the text followed by the result; empty if no random schedule was run.
 func (b *Beyond) after(text string) string {
 	if b.schedules() == 0 {
 		return ""
@@ -49,9 +49,9 @@ func (b *Beyond) after(text string) string {
 // mostBeyond is the largest number of deviations by which a random schedule exceeds the bound.
 const mostBeyond = 4
 
-// random runs schedules with more deviations than the search, until the budget ends or the wanted number was run. The
-// decisions that deviate are drawn evenly from those of the plain schedule, as in delay-bounded search (Emmi, Qadeer,
-// Rakamaric 2011). The seed and the schedule's number determine the draw.
+// random runs schedules with more deviations than the parameter more, until the budget ends or the wanted number was
+// run. The decisions that deviate are drawn evenly from those of the plain schedule, as in delay-bounded search
+// (Emmi, Qadeer, Rakamaric 2011). The seed and the schedule's number determine the draw.
 func (s *search) random(more int) (err error) {
 	b := &Beyond{
 		Fewest: more + 1, Deviations: s.o.Deviations + mostBeyond, Decisions: s.length, Options: s.widest,

@@ -28,8 +28,8 @@ func TestRandomSchedulesAccuseNoRightLock(t *testing.T) {
 	}
 }
 
-// TestRandomSchedulesAreCounted: the wanted number is run, or fewer if there is no time. They alone find a broken
-// lock.
+// TestRandomSchedulesAreCounted: the wanted number of random schedules is run, or fewer if there is no time. They
+// find a broken lock without a search before them.
 func TestRandomSchedulesAreCounted(t *testing.T) {
 	o := bounded(2)
 	o.Schedules, o.Seed = 100, 1

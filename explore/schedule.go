@@ -20,7 +20,7 @@ const (
 	mostSteps = 4000
 	mostRest  = 30 * time.Second
 	afterlife = time.Minute // time for the lock's goroutines to end when everything is closed
-	// longest sleep of the scheduler when no message waits; clients record in their lanes, which must be emptied
+	// longest sleep of the scheduler when no message waits; it must empty the clients' lanes (logs) in time
 	nap = 300 * time.Millisecond
 )
 
@@ -111,7 +111,7 @@ func newSchedule(w *world, spec locks.Spec, o *Options) *schedule {
 
 func (s *schedule) open() error {
 	for _, m := range s.servers {
-		m.ClockTTL(true) // from now on
+		m.ClockTTL(true) // keys expire in virtual time
 	}
 	s.views = &views{fenced: s.spec.Claims.Fences, counts: map[string]workload.Count{}}
 	s.suite = history.NewLane(s.w.clock, 3*s.o.Clients, -1, laneSlots, make(chan struct{}, 1))
@@ -141,7 +141,8 @@ func (s *schedule) header() history.Header {
 	}
 	idle := time.Duration(0)
 	if s.spec.Claims.Wakes {
-		// in virtual time clients are never late, but a polling client may be refused again and again
+		// A woken client takes a free lock immediately, because no machine is slow in virtual time. A polling client
+		// may be refused again and again, so a lock without wake-ups keeps the default.
 		idle = time.Millisecond
 	}
 	all, callers := len(pages(&s.spec.Claims)), 0
@@ -196,7 +197,8 @@ func (s *schedule) close() {
 	s.w.links.Wait()
 }
 
-// keep adds an operation to the history. Dead clients add nothing, although their goroutines go on.
+// keep adds an operation to the history. A dead client adds nothing after its death, although its goroutine goes on.
+// An operation that it had begun before has no end.
 func (s *schedule) keep(op *history.Op) {
 	switch w := s.history.Caller(op.Worker); {
 	case w < 0 || !s.crashed[w] || op.Return <= s.died[w]:
@@ -209,8 +211,8 @@ func (s *schedule) keep(op *history.Op) {
 	}
 }
 
-// look records the keys that exist on the servers after a refused try for several keys. The try must have released
-// the keys that it had taken.
+// look records each key that still has the token of a refused try for several keys. The try must have released the
+// keys that it had taken.
 func (s *schedule) look(op *history.Op) {
 	if !s.spec.Claims.Sets || op.Kind != history.Acquire || op.Outcome != history.Failed || len(s.servers) > 1 {
 		return
@@ -304,8 +306,9 @@ func (s *schedule) rest() bool {
 	return s.wrong == nil
 }
 
-// decide chooses an option of a decision. It is the given option if this decision has one; else a random option if
-// options are drawn; else the first. It chooses none if the schedule has diverged or joins another schedule.
+// decide chooses and takes an option of a decision. If a deviation is given for this decision, it takes that one.
+// Otherwise it takes a random option if options are drawn, and the first option if not. It takes none if the given
+// deviation is impossible, or if the schedule joins another one.
 func (s *schedule) decide(options []option) {
 	at, number, due := len(s.options), 0, len(s.given) > len(s.taken)
 	s.w.mu.Lock()

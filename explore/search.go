@@ -89,11 +89,11 @@ func newSearch(t *testing.T, spec locks.Spec, o Options) *search {
 	return s
 }
 
-// levels runs one level after another.
+// levels runs one level after another. A level has the schedules with the same number of deviations.
 func (s *search) levels() error {
 	level, most := []*node{{}}, s.o.Deviations
 	if s.o.Schedules > 0 {
-		most = 0 // the number of schedules is known after the plain one
+		most = 0 // the plain schedule alone: random ones need its number of decisions
 	}
 	for d := 0; d <= most; d++ {
 		s.report.Levels = append(s.report.Levels, Level{Deviations: d})
@@ -117,8 +117,8 @@ type done struct {
 	n     int // number of the schedule, from 1
 }
 
-// further is the number of schedules to run after the first counterexample, to find a better one: at least 100, or 10
-// % of those before.
+// further is the number of schedules to run after the first counterexample, to find a better one: 10 % of the
+// schedules before it, but at least 100.
 func further(before int) int { return max(100, before/10) }
 
 // shorter tells whether f is better evidence than another counterexample. Two holders at the same time are better
@@ -231,7 +231,7 @@ func untilSame(try func() error) (tries int, err error) {
 	return tries, err
 }
 
-// play runs a schedule until its replay is the same, and judges it.
+// play runs a schedule with the given deviations, repeats it while it diverges, and judges it.
 func (s *search) play(k *kit, given []Choice) (d done) {
 	var joins func(*schedule) bool
 	if s.key != nil {
@@ -304,7 +304,7 @@ func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err e
 		return nil, nil, err
 	}
 	all, err = checker.Judge(c)
-	for i := range all { // after a misplaced grant, failures do not count
+	for i := range all { // after a misplaced grant (see world) failures do not count
 		if all[i].Status == checker.Fail && !run.w.early && all[i].Holds(run.history) {
 			return all, &all[i], cmp.Or(err, run.w.lacking(all[i].Cause == history.Unanswered))
 		}
@@ -366,7 +366,7 @@ func replay(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choic
 		return nil, err
 	}
 	told := run.w.trace
-	checker.Advise(verdicts) // here, where it is known whether a story has advice of its own
+	checker.Advise(verdicts) // before they are saved: a saved verdict does not say whether it has advice of its own
 	f := &Found{Verdicts: verdicts, Checker: v.Checker, Cause: v.Cause, Summary: v.Summary, Schedule: run.taken,
 		steps: told.tell(run.history, v), Messages: told.messages(), Picture: told.picture(o.Clients),
 		History: run.history}

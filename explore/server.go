@@ -34,14 +34,15 @@ func (s *schedule) ofServer(list []act, e *event) []act {
 	return list
 }
 
-// breakServer makes the server of a request fail. Unless the request is refused, it is still to be delivered.
+// breakServer makes the server of a request fail. A request that is refused is answered here; every other request
+// must still be delivered.
 func (s *schedule) breakServer(o option) {
 	e := o.e
 	servers := []history.Party{history.Servers}
 	switch o.act {
 	case refuses:
-		// Like a lost command, except that the client gets a reply. A lock must survive it for renewals too: the next
-		// renewal succeeds.
+		// The effect is that of a lost command, except that the client gets a reply. A lock must survive the refusal
+		// of a renewal too, because the next renewal succeeds.
 		s.fault("refuse", 0, history.Effect{Hits: []history.Party{history.Servers, history.Links}, Blocks: true,
 			Spares: true}, o)
 		s.w.settle(e, refused)

@@ -76,7 +76,8 @@ func (f *fingerprint) choose(e *event, a act, now time.Duration) {
 	}
 }
 
-// heard adds the fate of a message. Equal replies at the same instant are not distinguished.
+// heard adds the fate of a message. Its client learns the fate only if told is true. Equal replies at the same
+// instant are not distinguished.
 func (f *fingerprint) heard(e *event, what seenAs, told bool) {
 	f.marks[e.site] += maphash.Comparable(seed, what)
 	if told {
@@ -107,7 +108,7 @@ var (
 		"zremrangebyscore": "0"}
 )
 
-// harmless tells whether a command with this beginning of its reply has changed nothing on the server.
+// harmless tells whether a command has changed nothing on the server; answer is the beginning of its reply.
 func harmless(command, answer string) bool {
 	name := strings.ToLower(command)
 	return slices.Contains(readers, name) || answer != "" && inVain[name] == answer

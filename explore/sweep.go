@@ -22,7 +22,8 @@ type Sweep struct {
 	To        time.Duration `json:"to_ns"`
 }
 
-// Envelope is the result of a sweep. A point is broken if any schedule with one such deviation shows a violation.
+// Envelope is the result of a sweep. A point, one value of the parameter, is broken if any schedule with this
+// deviation shows a violation.
 type Envelope struct {
 	Sweep
 	Points []Point `json:"points"`
@@ -35,7 +36,7 @@ type Point struct {
 	Complete  bool          `json:"complete"`
 }
 
-// parameter is a number that a deviation has.
+// parameter is a duration that a sweep can vary, such as the length of a pause.
 type parameter struct {
 	name string
 	act  act

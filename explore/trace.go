@@ -249,8 +249,8 @@ func (t *trace) rename() {
 	}
 }
 
-// ending returns the time at which the violation is complete: the end of its evidence, and of all operations of the
-// holds in it.
+// ending returns the time at which the violation is complete: the last return of its evidence, and of all operations
+// of the holds in that evidence.
 func ending(h *history.History, v *checker.Verdict) (end time.Duration) {
 	if v.Cause == history.LostWakeup { // the cause is that nothing wakes the waiter, until it gives up
 		waiter := v.Evidence[0]
@@ -273,7 +273,8 @@ func ending(h *history.History, v *checker.Verdict) (end time.Duration) {
 	return end
 }
 
-// believe adds what a client was told, or did. If a refusal is evidence, its commands stay in the trace.
+// believe adds a line for an operation: what its client was told, or did. If evidence is true, the operation belongs
+// to the violation, and the commands of a refused try stay in the trace.
 func (t *trace) believe(op *history.Op, evidence bool) {
 	say := func(format string, args ...any) *line {
 		return t.said(op, fmt.Sprintf(format, args...))
@@ -322,7 +323,7 @@ func until(op *history.Op) string {
 	return " until " + stamp(op.Until)
 }
 
-// refused replaces the commands of a refused try by one line.
+// refused replaces the commands of a refused try by one line, unless the try is evidence or has a deviation.
 func (t *trace) refused(op *history.Op, evidence bool) {
 	try := func(l *line) bool { return l.client == int(op.Worker) && l.at > op.Call && l.at < op.Return }
 	if evidence || slices.ContainsFunc(t.lines, func(l *line) bool { return try(l) && l.star }) {

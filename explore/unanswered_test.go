@@ -92,8 +92,8 @@ func TestTheServerInMemorySpeaksRESP2(t *testing.T) {
 	}
 }
 
-// TestAMinorityDies: a lock on several sites must be granted without a minority. A lock that waits for each site is
-// not.
+// TestAMinorityDies: a lock on several sites must be granted although a minority of them is dead. A lock that waits
+// for each site is never granted.
 func TestAMinorityDies(t *testing.T) {
 	for name, cause := range map[string]string{"redlock": "", "redlock-serial": "", "wait-all": "deadlock"} {
 		if testing.Short() && name == "redlock-serial" {

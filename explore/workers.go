@@ -57,7 +57,7 @@ func roomy() (end func()) {
 	}
 }
 
-// deep waits with that many kilobytes of stack in use.
+// deep waits while that many kilobytes of the goroutine's stack are in use.
 //
 //go:noinline
 func deep(kilobytes int, over <-chan struct{}) (unused byte) {
@@ -83,7 +83,8 @@ func (s *states) has(state uint64) bool {
 }
 
 // join adds the states of a schedule up to the first one that is known already, and removes the rest of the schedule.
-// The schedule may have gone on from there, because it knew only the schedules that were in the report at its start.
+// It also adds the state way. The schedule may have gone on from a known state, because it knew only the schedules
+// that were in the report at its start.
 func (s *states) join(run *schedule, way uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

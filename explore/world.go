@@ -11,7 +11,7 @@ import (
 
 type kind uint8
 
-// A client's own step is no message, but other clients may act before it.
+// The kinds of events: messages, and a client's own steps. Other clients may act before such a step.
 const (
 	request kind = iota
 	reply
@@ -34,7 +34,7 @@ type event struct {
 	words      []string      // words of the request
 	fate       chan fate     // receives the fate of a client's step
 	happen     func(fate)    // executes the scheduler's decision on a message
-	held       time.Time     // until then only this event is delayed
+	held       time.Time     // this event cannot happen before that time
 	done       chan struct{} // closed when a client's step was executed
 }
 
@@ -124,7 +124,7 @@ func (w *world) wasDialled() bool {
 	return len(w.joined) > 0
 }
 
-// end closes all links, so that nothing that waits happens any more.
+// end ends the schedule and closes all links, so that waiting events never happen.
 func (w *world) end() {
 	w.mu.Lock()
 	w.ended = true
