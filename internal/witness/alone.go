@@ -7,8 +7,8 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// database returns the number of a database. If each stream is read independently, databases with the same number on
-// two servers get different results.
+// database returns a number for the database of an effect. If Options.Alone is set, each server's stream is read
+// independently. Then databases of two servers get different numbers, even if both are database 0.
 func (r *Reader) database(e *wire.Effect) int {
 	if r.o.Alone {
 		return e.DB + e.Server<<20
@@ -63,8 +63,9 @@ func (r *Reader) overheard(l *ledger, c *change, d *diff) {
 	}
 }
 
-// before returns an extension whose call is before the end of the lease that it extends: the stream shows that the key
-// was still there, so an extension that was read later was executed earlier. Its lease has the same end.
+// before moves the call of an extension to the end of the lease that it extends, if the call is later. The
+// stream shows that the key still existed, so the extension was executed earlier than it was read. The end of
+// the new lease stays the same.
 func before(op history.Op, end time.Duration) history.Op {
 	if early := op.Call - end; early > 0 {
 		op.Call -= early

@@ -11,14 +11,14 @@ import (
 // book has the holds of one lock, on all servers that store its key.
 type book struct {
 	subject
-	page    int32 // its number in Reader.pages, if the editions agree
+	page    int32 // its number in Reader.pages; valid if edition equals Reader.edition
 	edition int
 	holds   []*hold            // holds that were not released
-	orphans []*orphan          // holds that a client released which held nothing
+	orphans []*orphan          // holds that were released by a client that held nothing
 	acts    []act              // for a lock on several sites: recent commands to these sites
 	waiters map[string]*waiter // indexed by "t" + token and by "c" + client
 	latest  map[string]*waiter // by client: the waiter of its last try
-	given   []string           // tokens that were given up, the last ones: see waiting
+	given   []string           // the latest tokens that clients have abandoned: see waiting
 	again   bool               // a token that was refused has been tried again
 	seen    bool               // a grant was seen; before the first grant, the holder is unknown
 	used    time.Duration      // time of the last request or effect on the key
@@ -49,10 +49,10 @@ type hold struct {
 	since   time.Duration // time of the grant
 	closed  bool          // a notice of its end was sent
 	endless bool          // a notice that it never expires was sent
-	// alone is the time from which its connection had ended, and its lease was over or endless; 0 = not so, or its
-	// client has another connection.
+	// alone is the time from which two conditions are met: its connection has ended, and its lease is over or
+	// endless. 0 = they are not met, or its client has another connection.
 	alone time.Duration
-	vain  bool // a try that was refused long after that was counted
+	vain  bool // it has refused a try long after alone, which was counted
 }
 
 // of returns the only hold with a token; nil if there is none, or more than one.
@@ -257,7 +257,7 @@ func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) 
 	delete(r.doubted, h)
 	r.told(q, h, op, guess)
 	if op.Value == 0 {
-		if v := &r.workers[h.worker]; guess || op.Outcome == history.Unknown { // it may still have the lock
+		if v := &r.workers[h.worker]; guess || op.Outcome == history.Unknown { // the client may still have the lock
 			v.free = max(v.free, min(h.end, h.call+keepBound))
 		}
 		for _, p := range r.spans[h.who] {

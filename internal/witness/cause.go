@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// cause returns the request that most likely caused a change, or nil. Effects come in the order of execution. A script
-// that is unlike the change is taken last.
+// cause returns the request that most likely caused a change; nil if none can have caused it. A script that usually
+// has other effects than this change is only taken if no other request is possible.
 func (r *Reader) cause(l *ledger, c *change, d *diff) (e *entry) {
 	may := func(e *entry) bool { return r.may(l, c, d, e) }
 	if c.commands[0][0] == "INCR" && len(d.granted) == 0 {
@@ -25,7 +25,8 @@ func (r *Reader) cause(l *ledger, c *change, d *diff) (e *entry) {
 	return e
 }
 
-// unlike tells whether a request is a script whose effects so far, or whose words, are of another kind than a change.
+// unlike tells whether a request is a script that usually has other effects than this change. It goes by the effects
+// of the script so far, or by its text.
 func (r *Reader) unlike(e *entry, d *diff) bool {
 	k := r.scripts[e.script]
 	if e.intent != runs || k == nil {
@@ -53,8 +54,9 @@ func (s *script) says(words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s.text, w) })
 }
 
-// overdue drops the first request that certainly had an effect, if this change is certainly the effect of a later one:
-// then an earlier change was taken for another's.
+// overdue drops the first request in l.certain, whose reply shows an effect, if a request that was called after that
+// reply can have caused this change. The effect of the first request must have come before this change, so it was
+// attributed to another request. overdue returns true if it dropped the request.
 func (r *Reader) overdue(l *ledger, c *change, d *diff) bool {
 	other := l.certain.at(0)
 	if other == nil || !l.affirms(d, func(e *entry) bool {
@@ -67,8 +69,9 @@ func (r *Reader) overdue(l *ledger, c *change, d *diff) bool {
 	return true
 }
 
-// earlier returns the first call of a script on a connection that may have left a level of a lock, if it was answered
-// before another one was called. Inner levels come first, and their answer is often 0.
+// earlier looks for a call of the same script on the same connection that was answered before e was called, and that
+// may also have left a level of the reentrant lock. It returns the first such call, or e if there is none. Inner
+// levels are left first, and the reply to that is often 0, as if nothing had been done.
 func (l *ledger) earlier(e *entry, d *diff, may func(*entry) bool) *entry {
 	for o := range l.heard.all() {
 		if o.returned() > e.Call {
@@ -81,8 +84,8 @@ func (l *ledger) earlier(e *entry, d *diff, may func(*entry) bool) *entry {
 	return e
 }
 
-// passOver drops the request that added one to a number, which was not known to be a lock then: it is no cause of a
-// later grant.
+// passOver drops the request that caused an INCR while the number was not known to be a lock. Otherwise that request
+// could be taken for the cause of a later grant.
 func (l *ledger) passOver(c *change) {
 	for e := range l.heard.all() {
 		if e.number && e.says == did && e.Call <= c.at {

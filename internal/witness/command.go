@@ -112,10 +112,11 @@ func keysOf(args []string) []string {
 	return args[1:2]
 }
 
-// counted is the token of a lock that is a number. The client that makes it one is granted the lock.
+// counted is the token of a lock that is a number: the client that raises the number to 1 is granted the lock.
 const counted = "1"
 
-// forKey returns the part of a command that concerns one of its keys. An addition of one has one name.
+// forKey returns the part of a command that concerns one of its keys. It returns INCRBY 1 as
+// INCR, and DECRBY 1 as DECR.
 func forKey(args []string, key string) []string {
 	one := ""
 	switch args[0] {
@@ -171,7 +172,7 @@ func understand(args []string) (w words) {
 	if f.end > 0 && f.end < len(args) {
 		w.ends(args[f.end], f)
 		if w.intent == extends && w.ttl == 0 && w.until == 0 {
-			w.intent = frees // an end that is over deletes the key
+			w.intent = frees // an expiry in the past deletes the key
 		}
 	}
 	if args[0] == "SET" {
@@ -252,7 +253,7 @@ func (w *words) answered(q *wire.Request) says {
 		return didNot
 	case w.number && w.intent == frees:
 		if r.Int > 0 {
-			return nothing // others have tried meanwhile
+			return nothing // other clients have tried since the grant
 		}
 		return did
 	}
@@ -262,7 +263,7 @@ func (w *words) answered(q *wire.Request) says {
 		switch old := q.Args[0] == "SET" && slices.ContainsFunc(q.Args[3:], get); {
 		case old && w.intent != tries:
 			return nothing
-		case old: // the old value: none was there if it was written
+		case old: // the reply is the old value: nil = the key was written
 			truth = did + didNot - truth
 		}
 	case swaps, enters:
@@ -275,7 +276,8 @@ func (w *words) answered(q *wire.Request) says {
 	return truth
 }
 
-// timeLeft matches a script that returns how long the lock is still another's, and nil if it has granted the lock.
+// timeLeft matches a script that returns nil if it has granted the lock, and otherwise the remaining TTL
+// of another client's lock.
 var timeLeft = regexp.MustCompile(`return[ (]+redis\.p?call\( *['"]pttl`)
 
 // is sets the text of a script.
@@ -286,7 +288,8 @@ func (s *script) is(text string) {
 	}
 }
 
-// answered interprets the reply to a script by its text.
+// answered interprets the reply to a script by its text. If the text does not help, it returns by, the
+// interpretation without the text.
 func (s *script) answered(q *wire.Request, by says) says {
 	switch kind := q.Reply.Kind; {
 	case kind == wire.Nil && s.tellsTime:

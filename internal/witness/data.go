@@ -171,8 +171,9 @@ func (r *Reader) attribute(s *sheet) (key int32, ok bool) {
 	return key, ok
 }
 
-// attributeToSoles is for clients that share connections, or have several. A use belongs to the only worker that has
-// not released the lock. The lock is the only one that had such a worker whenever the data were written.
+// attributeToSoles is attribute for clients that share connections, or have several. A use belongs to the worker that
+// was the lock's only holder at that time. The lock is the one that had exactly one holder at each write of the data;
+// ok is false if several locks had that, or none.
 func (r *Reader) attributeToSoles(s *sheet) (key int32, ok bool) {
 	of := func(key int32, u *use) *span { return r.unreturned[key].sole(u.Call) }
 	guards := slices.Collect(maps.Keys(r.unreturned))
@@ -207,9 +208,10 @@ func (r *Reader) last(u *use) *span {
 	return list[n-1]
 }
 
-// blind tells whether it is not known on what a value is based: a client that never had the lock has written what it
-// had not read, or a hold has written again what it had not read again, and only its time shows that it was this hold.
-// The first write of all may set the value.
+// blind tells whether it is unknown on what some write is based, because its client had not read the key
+// before. There are two such cases: the client never had the lock, or it had already written during this hold
+// and soles is true. If soles is true, only the time shows which hold a use belongs to. The first write of the
+// key need not follow a read.
 func (s *sheet) blind(soles bool) bool {
 	read, wrote := map[string]time.Duration{}, map[string]bool{} // client -> return of its last read; it used a read
 	for i := range s.uses {                                      // sorted by return
@@ -254,8 +256,9 @@ func (s *sheet) match() bool {
 	return len(writes) == 0
 }
 
-// saw returns the index of the last store that a read can have seen; -1 = the initial value. It returns false if none
-// is possible. If several are, the last one is the best for the lock: what its reader writes then has lost no store.
+// saw returns the index of the last store that a read can have seen; -1 = the initial value. ok is false if the read
+// can have seen nothing of that. If several stores are possible, the last one is best for the lock: a write that
+// follows this read has then lost no store.
 func (s *sheet) saw(u *use) (at int, ok bool) {
 	for i := len(s.effects) - 1; i >= 0; i-- {
 		if i+1 < len(s.effects) && s.effects[i+1].at < u.Call {
@@ -302,8 +305,9 @@ func (r *Reader) visits(s *sheet, key int32) {
 	}
 }
 
-// stores adds the stores of one data key, in the server's order, so that loads can refer to them. It returns false if
-// there was no room. saw has what each use has seen, and loads has each client's uses that are loads.
+// stores adds the stores of one data key, in the server's order, so that loads can refer to them. It returns
+// false if there was no room. saw has the index of the store that each use has seen. loads has the indices of
+// the loads of each client.
 func (r *Reader) stores(s *sheet, key int32, saw []int, loads map[string][]int) bool {
 	wrote := map[string]int{} // client -> 1 + index of its last store
 	for i := range s.effects {
@@ -343,8 +347,9 @@ func (r *Reader) stores(s *sheet, key int32, saw []int, loads map[string][]int) 
 	return true
 }
 
-// stale tells whether a store certainly replaced what its client had not seen. The client had seen the store `from`
-// before it had the lock, and it counts: its number is beyond the one that it saw, but not beyond the latest.
+// stale tells whether the store with the index i certainly replaced a value that its client had not seen. The client
+// had read the store with the index from before it had the lock, and it counts up or down. The number that it wrote
+// is beyond the one that it had read, but not beyond the latest one.
 func (s *sheet) stale(i, from int) bool {
 	if from < 0 || i == 0 {
 		return false

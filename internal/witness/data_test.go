@@ -8,9 +8,9 @@ import (
 	"hammerlock/history"
 )
 
-// TestDataOfAPool: a client that has several connections uses any of them for its data and its lock. That it does is
-// seen from a token that comes over another connection than that of its grant. All of it is attributed to the only
-// holder, and accuses no client.
+// TestDataOfAPool: a client with several connections may use any of them for its data and for its lock. The reader
+// notices that if a token comes on another connection than its grant. Then it attributes all data commands to the
+// only holder, and accuses no client.
 func TestDataOfAPool(t *testing.T) {
 	var lines []string
 	conns := "ABC"
@@ -34,8 +34,8 @@ func TestDataOfAPool(t *testing.T) {
 	}
 }
 
-// TestBlindWrites: what a client without the lock writes, and has not read, may be based on anything. So the data are
-// not judged, unless it is the first value of all.
+// TestBlindWrites: if a client without the lock writes a value that it has not read, the value may be based on
+// anything. So the data are not judged, unless this is the first value of all.
 func TestBlindWrites(t *testing.T) {
 	visit := []string{"A 11 12 SET lock:1 a NX PX 90 = OK", "! 13 SET lock:1 a PXAT +101", "A 14 15 GET n = 5",
 		"A 16 17 SET n 6 = OK", "! 18 SET n 6", "A 20 21 " + unlock + " a = 1", "! 22 DEL lock:1"}

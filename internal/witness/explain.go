@@ -91,7 +91,7 @@ func (r *Reader) tellGrant(l *ledger, c *change, d *diff, q *sighting, op histor
 			continue
 		}
 		if q != nil && q.intent == swaps && d.before.held() {
-			op.Outcome = history.Unknown // by the old value, the client decides whether it got the lock
+			op.Outcome = history.Unknown // its client decides from the old value whether it has the lock
 		}
 		if d.after.scored || len(d.after.owners) > 1 {
 			op.Permits = 1
@@ -100,7 +100,7 @@ func (r *Reader) tellGrant(l *ledger, c *change, d *diff, q *sighting, op histor
 	}
 }
 
-// recreates tells whether a command extends a hold when it writes a token that existed before.
+// recreates tells whether a command extends a hold if it writes the hold's token again after the key was gone.
 func (r *Reader) recreates(q *sighting) bool {
 	switch q.intent {
 	case sets, renews:
@@ -181,8 +181,8 @@ func (r *Reader) taken(l *ledger, token string, op history.Op, what string) {
 	}
 }
 
-// touched records that an unseen command changed a lock while some connection to its server was not parsed. From then
-// on, the actions of that connection are unknown.
+// touched records that an unseen command changed a lock, if some connection to its server is not parsed. Since the
+// start of that connection, other changes may also have been missed.
 func (r *Reader) touched(l *ledger, key int32) {
 	if v := l.home; v.unseen > 0 && !l.touched {
 		l.touched = true
@@ -229,7 +229,7 @@ func (r *Reader) tellMove(l *ledger, c *change, d *diff, q *sighting, op history
 		}
 		return
 	}
-	// here all clients use the same token
+	// all clients use the same token, so a SET by another client is a new grant
 	if q.intent == sets && owner != nil && owner.who != r.who(q) && r.times(owner.token) > 1 {
 		owner.stop(q.Call)
 		r.do(b, act{kind: history.Acquire, server: l.server, q: q, token: owner.token, says: did, op: op})
@@ -269,8 +269,8 @@ func (r *Reader) learn(q *sighting, d *diff) {
 	}
 }
 
-// read returns a script that has had no effect so far as its text has it: it deletes the lock of a holder whose token
-// it names. For every other script it returns nil.
+// read judges a script that has had no effect so far by its text. If the text only deletes, and one of the arguments
+// is a holder's token, it returns the script as one that releases. Otherwise it returns nil.
 func (s *script) read(b *book, args []string) *script {
 	token := slices.IndexFunc(args, func(arg string) bool {
 		return b.of(arg) != nil || slices.ContainsFunc(b.orphans, func(o *orphan) bool { return o.hold.token == arg })

@@ -20,7 +20,8 @@ type Finding struct {
 // EXPIRE are two commands, so a short time is normal.
 const endlessBound = time.Second
 
-// watch reports the violations that a change proves, whichever command caused it. q is that command, if it is known.
+// watch reports the violations that a change proves, whichever command caused it. q is that
+// command; nil if it is unknown.
 func (r *Reader) watch(l *ledger, c *change, d *diff, q *sighting) {
 	switch {
 	case len(d.granted) > 0 && len(d.ended) > 0 && !r.expired(l, c, d) && !d.after.scored:

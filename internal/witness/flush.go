@@ -2,7 +2,7 @@ package witness
 
 import "hammerlock/internal/wire"
 
-// flushing handles a request for FLUSHALL or FLUSHDB as one for a DEL of each lock that may be held.
+// flushing handles a request of FLUSHALL or FLUSHDB like a DEL of each lock that may be held.
 func (r *Reader) flushing(q *wire.Request) {
 	s := &sighting{Request: q, words: words{intent: frees}}
 	for at, l := range r.ledgers {
@@ -16,7 +16,7 @@ func (r *Reader) flushing(q *wire.Request) {
 	}
 }
 
-// flushed handles FLUSHALL and FLUSHDB as a DEL of each key.
+// flushed handles the effect of FLUSHALL or FLUSHDB like a DEL of each key.
 func (r *Reader) flushed(e *wire.Effect) {
 	for at, l := range r.ledgers {
 		if at.server == e.Server && (at.db == r.database(e) || e.Args[0] == "FLUSHALL") {

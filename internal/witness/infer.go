@@ -10,8 +10,9 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// infer makes acts from a request and its reply, without effects. It goes by the words of the command, or by a
-// script's text. If that text is unknown, the script may have done anything to a hold.
+// infer makes acts, which are changes of a lock, from a request and its reply alone, because effects are not
+// seen. It goes by the words of the command, or by a script's text. If that text is unknown, the script may have
+// done anything to a hold.
 func (r *Reader) infer(l *ledger, s *sighting) {
 	if k := s.Reply.Kind; k == wire.Error || k == wire.NotExecuted || !s.answered {
 		return
@@ -127,13 +128,14 @@ func shortest(args []string) (ttl time.Duration) {
 	return ttl
 }
 
-// longest returns the longest argument. Without effects it is taken for the token, because tokens are longer than
-// numbers.
+// longest returns the longest argument. If effects are not seen, it is taken for the token, because tokens
+// are longer than numbers.
 func longest(args []string) string {
 	return slices.MaxFunc(args, func(a, b string) int { return len(a) - len(b) })
 }
 
-// unheard uses replies alone for a server whose stream broke: its effects will not come.
+// unheard explains the requests to a server by their replies alone, because its stream broke:
+// their effects will not come.
 func (r *Reader) unheard(server int) {
 	for at, l := range r.ledgers {
 		if at.server != server {
@@ -152,8 +154,8 @@ func (r *Reader) unheard(server int) {
 	}
 }
 
-// deafened records a blind time if neither a connection's commands nor its server's effects are seen. Any lock may
-// have changed in that time.
+// deafened records the start of a time in which any lock may change unseen. That is so if a connection to the server
+// is not parsed, and the server's effects are not read either.
 func (r *Reader) deafened(server int) {
 	if v := r.server(server); v.unseen > 0 && !v.tapped && !v.replica {
 		r.blind = append(r.blind, history.Op{Key: -1, Value: int64(server), Call: r.now})

@@ -8,8 +8,9 @@ import (
 	"hammerlock/history"
 )
 
-// ledger has the state of one key on one server, as its effects have left it. It also has the requests and effects
-// that were not explained yet.
+// ledger has the state of one key on one server, as its effects have left it. It also has the requests and
+// effects that are not explained yet. An effect is explained when the request that caused it is found, or
+// is known to be missing.
 type ledger struct {
 	place
 	home    *server
@@ -21,7 +22,7 @@ type ledger struct {
 	since   time.Duration   // time of the last grant
 	told    bool            // its missing expiry was reported
 	touched bool            // an unseen command changed the key while a connection was not parsed
-	marks   map[string]bool // tokens that mean a mode, not a client
+	marks   map[string]bool // tokens that stand for a mode of the lock, not for a client
 	shaped  bool            // it is known whether a hash is a record: see shape
 	least   time.Duration   // earliest possible time of the last explained effect
 	changes []*change       // effects that were not explained yet, in the server's order
@@ -164,7 +165,7 @@ func (r *Reader) execute(l *ledger, c *change) *diff {
 			d.ended = append(d.ended, o.token)
 		}
 	}
-	// an expiry may be set within the same millisecond again
+	// the same expiry may be set again within a millisecond
 	expires := func(args []string) bool { return understand(args).intent == extends }
 	d.moved = len(d.granted)+len(d.ended)+len(d.deeper)+len(d.shallower) == 0 && d.after.held() &&
 		(d.before.until != d.after.until || len(d.written) > 0 || slices.ContainsFunc(c.commands, expires))
@@ -173,9 +174,9 @@ func (r *Reader) execute(l *ledger, c *change) *diff {
 
 // apply finds the request that caused a change, if any, and adds the change to the book.
 func (r *Reader) apply(l *ledger, c *change) {
-	// No request names the key: either no requests are read, or a script computes the key's name.
+	// If alone is true, no request names the key: either no requests are read, or a script computes the key's name.
 	alone := r.o.Alone || !l.asked && r.o.Sites == 1 && !l.home.replica
-	// the script first found that the lease had ended
+	// the key had expired: the server deleted it first, and then executed the script's own commands
 	if len(c.commands) > 1 && understand(c.commands[0]).intent == frees && r.mayLapse(l, c) {
 		first := change{at: c.at, commands: c.commands[:1]}
 		c.commands = c.commands[1:]
@@ -232,7 +233,8 @@ func (r *Reader) apply(l *ledger, c *change) {
 	r.tell(l, c, d, q)
 }
 
-// mark removes tokens that mean a mode. A script writes such a token in addition to the token that it was given.
+// mark removes tokens that stand for a mode. A script writes such a token in addition to the
+// token among its arguments.
 func (l *ledger) mark(q *sighting, d *diff) {
 	if q.intent == runs && len(d.granted) > 1 && q.names(d.granted) {
 		if l.marks == nil {
@@ -279,7 +281,7 @@ func (s *sighting) fits(d *diff) bool {
 		return len(d.granted) == 1 && s.names(d.granted)
 	case sets, renews, swaps:
 		return s.names(d.written)
-	case extends: // an end that is over deletes the key
+	case extends: // an expiry in the past deletes the key
 		return d.moved || s.until > 0 && len(d.ended) > 0 && len(d.written) == 0
 	case frees:
 		return len(d.ended) > 0 && len(d.written) == 0
@@ -294,9 +296,9 @@ func (s *sighting) fits(d *diff) bool {
 // names tells whether one of the tokens is an argument of the request.
 func (s *sighting) names(tokens []string) bool { return slices.ContainsFunc(tokens, s.hasToken) }
 
-// lapsed tells whether a key's end is an expiry, although a request could explain that end. It is an expiry if the
-// lease had certainly ended. If the lease may have ended, it is an expiry in two cases: the request had no effect, or a
-// later end needs that request as its cause.
+// lapsed tells whether the deletion of a key was an expiry, although a request could explain it. It was an expiry if
+// the lease had certainly ended. If the lease may have ended, it was an expiry in two cases: the request had no
+// effect, or a later deletion needs that request as its cause.
 func (r *Reader) lapsed(l *ledger, c *change, d *diff, s *sighting) bool {
 	if d.before.until == 0 {
 		return false
@@ -311,8 +313,8 @@ func (r *Reader) lapsed(l *ledger, c *change, d *diff, s *sighting) bool {
 	return s.intent != frees && s.Call > to || c.at >= from && r.needed(l, s)
 }
 
-// mayLapse tells whether the next change deletes a key whose lease may have ended. The deletion may be an expiry; the
-// next change will show that.
+// mayLapse tells whether a change deletes a key whose lease may have ended. Then the deletion may be an expiry. The
+// changes after it will show whether it is.
 func (r *Reader) mayLapse(l *ledger, c *change) bool {
 	if l.state.until == 0 || !c.deletes() {
 		return false

@@ -16,9 +16,9 @@ func (r *Reader) LockOf(q *wire.Request) (key string, ok bool) {
 	return "", false
 }
 
-// Is tells whether a reply that is about to be forwarded is the given moment in a lock's life, such as "granted".
-// Before a command is forwarded, it tells whether the reply can become that moment. For scripts it uses their earlier
-// effects.
+// Is tells whether a request with its reply is the given moment in a lock's life, such as "granted". If the
+// request has no reply yet (Return is 0), it tells whether the request can become that moment. For scripts it
+// uses their earlier effects.
 func (r *Reader) Is(moment string, q *wire.Request) bool {
 	asked := q.Return == 0
 	if _, ok := r.LockOf(q); !ok || q.Reply.Kind == wire.Unseen && !asked {

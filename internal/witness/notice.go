@@ -112,8 +112,8 @@ func (r *Reader) over(b *book, h *hold) {
 	r.ends(b, h, Ended, h.end)
 }
 
-// releases reports a release. Without effects, it assumes the worst: a late release ended a valid hold of another
-// client.
+// releases reports a release. If effects are not seen, it assumes the worst: a late release ended a valid
+// hold of another client.
 func (r *Reader) releases(b *book, a *act) {
 	h, op := a.hold, &a.op
 	if op.Value > 0 {

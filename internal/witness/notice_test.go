@@ -218,9 +218,9 @@ func TestAClientKeepsItsNumber(t *testing.T) {
 	}
 }
 
-// TestHeldByTheDead: tries that are refused long after the holder's connection ended are counted, if its lease is
-// endless or others keep it alive. A lease that is its own, and a token that comes over another connection, are not
-// counted.
+// TestHeldByTheDead: refused tries are counted long after the holder's connection ended, if its lease is endless or
+// others keep it alive. They are not counted during the lease that the holder itself has set. They are not counted
+// either if the holder's token comes on another connection.
 func TestHeldByTheDead(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines []string

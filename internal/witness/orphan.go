@@ -7,24 +7,24 @@ import (
 	"hammerlock/history"
 )
 
-// orphan is a hold that was released by a command without its token, from a connection that held nothing. Programs
-// share connections, so that is taken for the holder's own release, until the holder's own command is answered that the
-// lock is not its own: a holder releases once, so the first release came from another client.
+// orphan is a hold that was released by a command without its token, on a connection that held nothing. Programs
+// share connections, so this is first taken for the holder's own release. If a later command of the holder is
+// answered that the lock is not its own, the release came from another client: a holder releases only once.
 type orphan struct {
 	hold  *hold
 	q     *sighting  // the release
-	op    history.ID // the same
+	op    history.ID // its operation
 	again bool       // the hold's connection has asked for the lock again
 }
 
-// answered tells whether the release was answered before a time. If its caller did not know that it succeeded, the
-// holder may have called it, and calls it again.
+// answered tells whether the release was answered before a given time. Otherwise it may be the holder's own: a holder
+// that gets no reply may release again.
 func (o *orphan) answered(by time.Duration) bool { return o.q.answered && !o.q.Lost && o.q.Return < by }
 
 // mostOrphans is the number of orphans of a lock that are kept.
 const mostOrphans = 4
 
-// stranger tells whether a request that ended a hold shows neither its token nor its connection.
+// stranger tells whether a request that ended a hold neither has its token nor came on its connection.
 func (r *Reader) stranger(q *sighting, owner *hold) bool {
 	by := r.o.Holder
 	unnamed := by.By == ByToken || by.By == ByArg && by.Arg >= len(q.Args)
@@ -43,8 +43,8 @@ func (r *Reader) share(b *book, who, token string, at time.Duration) {
 	}
 }
 
-// orphaned adds a release by a stranger. If the user has said that a command shows its client, the stranger certainly
-// held nothing.
+// orphaned adds a release by a stranger. If the user has promised that each command shows its client
+// (Options.Holder), the stranger certainly held nothing.
 func (r *Reader) orphaned(b *book, a *act) {
 	if r.promised() {
 		op := a.op
@@ -66,8 +66,9 @@ func (r *Reader) orphaned(b *book, a *act) {
 	b.leave(r, o)
 }
 
-// robbed returns the hold of the first orphan that matches, or nil. Its holder was just answered that the lock is not
-// its own, so the release was not its own either.
+// robbed returns the hold of the first orphan that matches; nil if there is none. The caller has seen a reply that
+// says to the holder that the lock is not its own. So the orphan's release came from another client, and robbed
+// attributes it to that client.
 func (r *Reader) robbed(b *book, match func(*orphan) bool) *hold {
 	i := slices.IndexFunc(b.orphans, match)
 	if i < 0 {
@@ -79,13 +80,13 @@ func (r *Reader) robbed(b *book, match func(*orphan) bool) *hold {
 	r.leave(w)
 	r.disown(o.op, w)
 	if r.Releases--; o.q.intent == frees {
-		r.Improper-- // holder has counted it
+		r.Improper-- // the method holder has counted it
 	}
 	r.notice(Notice{Kind: Violation, Key: b.key, Client: o.q.Client, At: r.now, Cause: ForeignRelease})
 	return o.hold
 }
 
-// disown makes a release one of a worker that held nothing.
+// disown attributes a release to the worker w, which held nothing.
 func (s *scribe) disown(id history.ID, w int32) {
 	for i := len(s.ops) - 1; i >= 0; i-- {
 		if op := &s.ops[i]; op.ID == id {
@@ -102,7 +103,7 @@ func (b *book) leave(r *Reader, o *orphan) {
 	r.leave(o.hold.worker)
 }
 
-// forget removes the orphans whose holders would have been told by now.
+// forget removes old orphans: by now, the holders' own commands would have been answered.
 func (b *book) forget(r *Reader) {
 	for _, o := range slices.Clone(b.orphans) {
 		if min(o.hold.end, o.q.Call+keepBound) < r.now-roundBound {

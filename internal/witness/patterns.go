@@ -44,7 +44,7 @@ func matches(patterns []pattern, key string) bool {
 	return false
 }
 
-// mostElsewhere is the number of other keys whose names are kept.
+// mostElsewhere is the largest number of keys that are no locks whose names are kept.
 const mostElsewhere = 3
 
 // elsewhere records a key that is no lock, until a lock is seen. If none is ever seen, the patterns are wrong.

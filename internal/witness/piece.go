@@ -20,8 +20,8 @@ type Piece struct {
 	Number  int
 	To      time.Duration        // time at which the piece ends
 	Ops     []history.Op         // their Key is an index in Locks
-	Guesses []history.Op         // operations that only a connection attributes to a client, as for shared connections
-	Unheld  map[history.ID]int32 // releases in earlier pieces, with their workers: these held nothing
+	Guesses []history.Op         // the operations that only a connection attributes to a client, made Unknown
+	Unheld  map[history.ID]int32 // releases in earlier pieces -> the worker, which held nothing
 	Notes   map[history.ID]string
 	Locks   []Lock
 	Workers int
@@ -97,8 +97,8 @@ type noted struct {
 	note string
 }
 
-// Join makes a history of consecutive pieces, for the locks for which the function of returns true. It adds the
-// operations of the argument with, which the suite itself has recorded.
+// Join makes a history of consecutive pieces. It has the operations on the locks for which of(lock) is true, and
+// those of the history with, which the suite itself has recorded.
 func Join(with *history.History, pieces []*Piece, of func(Lock) bool) *history.History {
 	last, numbers := &Piece{}, map[Lock]int32{}
 	for _, p := range pieces {

@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
-// fewRequests is how many requests are looked at for the shape of a hash.
+// fewRequests is the number of requests in which the method find looks for the fields and values of a hash.
 const fewRequests = 64
 
-// shape finds out what kind of a lock a number or a hash is. A number that gets an end in the same change is a lock,
-// and no counter. The kind of a hash is shown by the requests that may have caused its first change. Its fields are
-// tokens, as those of Redisson, if a request names a field. Or the hash is a record of its owner, with constant fields
-// such as owner, host and since. Then the token is the value that HSETNX has set, since only that keeps others out, or
-// else the first argument of the request that is a value.
+// shape finds out how a number or a hash is used. A number that gets an expiry in the same change is a lock, not
+// a counter. The use of a hash follows from the requests that may have caused its first change. If one of them
+// has a field of the hash as an argument, the fields are tokens, as with Redisson. Otherwise the hash is a
+// record of its owner, with constant fields such as owner, host and since. Its token is then the value that
+// HSETNX has set, because only HSETNX keeps others out. Without HSETNX, the token is the first argument of a
+// request that is a value in the hash.
 func (l *ledger) shape(c *change) {
 	named := func(name string) bool {
 		return slices.ContainsFunc(c.commands, func(args []string) bool { return args[0] == name })
@@ -44,7 +45,8 @@ func pairs(c *change) (fields, values []string, alone int) {
 	return fields, values, alone
 }
 
-// find finds the field with the token. At first that is the one at the index token; -1 = none.
+// find finds out which field has the token. token is the index of the field that HSETNX has set; -1 = none, so the
+// requests must show the field.
 func (l *ledger) find(fields, values []string, token int) {
 	for _, list := range []iter.Seq[*entry]{l.heard.all(), l.waiting.all(), l.lost.all()} {
 		n := 0

@@ -27,7 +27,7 @@ type entry struct {
 	queues []*queue
 }
 
-// reply is the meaning of a request's reply for its effect.
+// reply says what a request's reply shows about the effect of the request.
 type reply uint8
 
 const (
@@ -53,7 +53,8 @@ type queue struct {
 	over  int // number of removed entries in list[first:]
 }
 
-// nameless lists the intents of requests whose effect may name a token that they do not name.
+// nameless lists the intents of requests that need not have the token as an argument. DEL, for
+// example, has only the key.
 var nameless = []intent{frees, extends, runs}
 
 // put inserts an entry in order. Its place is usually near the end.
@@ -182,8 +183,8 @@ func (q *requests) retired(by time.Duration) (over []*sighting) {
 }
 
 // ranks lists the kinds of requests that may have caused a change, the likeliest first. Requests that name the token
-// come before others, and those that affirm an effect before those that may have had one. A command that deletes, or
-// sets an expiry, had its effect if its reply says so, while a script's reply is only taken for that.
+// come before others, and those whose reply affirms an effect before those that may have had one. If a reply affirms
+// that a command has deleted a key, or set its expiry, that is certain. From a script's reply it is only likely.
 var ranks = []struct {
 	named   bool
 	intents []intent // of requests that do not name the token
@@ -197,7 +198,8 @@ var ranks = []struct {
 	{false, nameless, []reply{open, unheard, idle}},
 }
 
-// affirms tells whether one of the requests that name a token of a change, and affirm an effect, may have caused it.
+// affirms tells whether some request may have caused a change, has a token of the change as an argument, and has a
+// reply that affirms an effect.
 func (q *requests) affirms(d *diff, may func(*entry) bool) bool {
 	for _, token := range d.names() {
 		if at := q.causes[clue{affirmed, reads, token}]; at != nil {

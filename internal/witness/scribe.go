@@ -23,8 +23,8 @@ type Tallies struct {
 	Passed     int64         // connections that are forwarded without being parsed
 	Lease      time.Duration // longest lease that was granted
 	Unreleased int64         // holds that were not released
-	Orphaned   int64         // holds that refused others when their connection had ended and their lease should be over
-	InVain     int64         // tries that they refused
+	Orphaned   int64         // holds that refused others long after their connection and their lease had ended
+	InVain     int64         // tries that these holds refused
 	Adrift     int64         // locks that were held when their server began another history, which may lack them
 	Permits    int           // largest number of simultaneous holders of one lock, if a lock admits several
 	Reentrant  bool
@@ -49,7 +49,7 @@ type scribe struct {
 	known   map[history.ID]bool  // Acquires without a reply whose holders used the lock later
 	phantom []int                // indices of Acquires that made the client's own next try fail: see hidden
 	dropped int                  // number of operations that were removed from memory
-	unheld  map[history.ID]int32 // releases in earlier pieces, with their workers: these held nothing
+	unheld  map[history.ID]int32 // releases in earlier pieces -> the worker, which held nothing
 	pieces  int                  // number of pieces that have these operations
 	passed  time.Duration        // time at which the last piece ends
 	// Each Op in blind is the start of a time in which unseen commands may have changed a lock: the lock Key, or any
@@ -65,7 +65,8 @@ type virtual struct {
 	times int // how often it was given back
 }
 
-// freed is a worker number that was given back. If its client has used it again since, it was given back more often.
+// freed is a worker number that was given back, and how often it had been given back by then. If virtual.times is
+// greater now, its client has used the number again since.
 type freed struct {
 	worker int32
 	times  int
@@ -76,11 +77,12 @@ type lane struct {
 	last   time.Duration
 }
 
-// fewNumbers is how many of a client's free numbers are looked at: those that it has not used for longest.
+// fewNumbers is the largest number of a client's free worker numbers that are tried. The longest
+// unused one is tried first.
 const fewNumbers = 4
 
-// worker returns a number that was free before a given call. If possible it is one that the same client had before, so
-// that a story names a client once, and fairness is about clients.
+// worker returns a worker number that was free before a given call. If possible, it is one that the same client had
+// before. Then a story has one name for a client, and fairness is measured between clients.
 func (s *scribe) worker(call time.Duration, who string) int32 {
 	for i, w := range s.own[who][:min(len(s.own[who]), fewNumbers)] {
 		if s.workers[w].free < call {
@@ -262,9 +264,10 @@ func finished(header *history.Header, ops []history.Op, notes map[history.ID]str
 // promised tells whether the user has said how a command shows its client: by its connection or by an argument.
 func (r *Reader) promised() bool { return r.o.Holder.By == ByConnection || r.o.Holder.By == ByArg }
 
-// undecide makes uncertain operations Unknown, and returns their number. There are two kinds: operations that only a
-// connection attributes, if connections are shared; and operations that took the lock from a holder that was not seen
-// again. If promised is true, no operation is uncertain.
+// undecide makes uncertain operations Unknown, and returns their number. An operation is uncertain in two cases:
+// clients share connections (shared), and only the connection shows its client; or it has ended the hold of a
+// client that was not seen again. If promised is true, the user has said how a command shows its client, so no
+// operation is uncertain.
 func (s *scribe) undecide(shared, promised bool) int64 {
 	unsure := map[int]bool{}
 	for _, n := range s.guesses {
@@ -301,8 +304,8 @@ func (r *Reader) finish(over bool) {
 	}
 }
 
-// hidden corrects an Acquire whose first command was granted, but got no reply. The grant made the client's next
-// command fail.
+// hidden corrects an Acquire whose first command was granted, but got no reply. The grant made the client's own
+// second command fail, so the Acquire as a whole was refused.
 func (r *Reader) hidden() {
 	var sights []history.Op
 	for _, n := range r.phantom {

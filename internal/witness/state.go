@@ -113,7 +113,7 @@ func (s *state) execute(args []string) {
 // counted applies a command on a number.
 func (s *state) counted(name string) {
 	switch {
-	case s.count == 0 && (s.held() || name == "DECR"): // a number that was set, as of a semaphore
+	case s.count == 0 && (s.held() || name == "DECR"): // a number that SET has written, as for a semaphore
 		s.strange = cmp.Or(s.strange, name)
 	case name == "DECR":
 		if s.count--; s.count == 0 {

@@ -21,7 +21,7 @@ const delivery = time.Second
 
 // Stream compares the operations of a run with the replication streams of its servers. It is a wire.Sink for taps;
 // operations come through Observe. The lock must write its token into its key, as a value or a field. A lock that is
-// handed on within a process cannot be compared.
+// handed on within a process cannot be compared, because servers do not see that.
 type Stream struct {
 	clock    *history.Clock
 	mu       sync.Mutex
@@ -330,7 +330,7 @@ func (s *Stream) compare(c *call) {
 	}
 }
 
-// on returns the number of sites that have a write of a token for which the function so returns true.
+// on returns the number of sites that have a write of the token for which so(write) is true.
 func (s *Stream) on(token uint64, so func(*write) bool) int {
 	sites := map[int]bool{}
 	for _, w := range s.writes[token] {
@@ -341,7 +341,7 @@ func (s *Stream) on(token uint64, so func(*write) bool) int {
 	return len(sites)
 }
 
-// whole tells whether all streams were read without a gap between two times.
+// whole tells whether all streams were read without a gap from one time to another.
 func (s *Stream) whole(from, to time.Duration) bool {
 	return from+delivery <= s.closed && to <= s.closed && !slices.ContainsFunc(s.servers, func(v *streamed) bool {
 		return v.from > from || v.away > 0 && v.away <= to ||

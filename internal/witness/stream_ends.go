@@ -11,9 +11,10 @@ import (
 // mostEarly is the largest number of holds in the result that ended too early, or were on too few sites.
 const mostEarly = 1000
 
-// earlyEnds lists the holds that ended in a server before their release was called: by a command, or by an expiry
-// before their lease was over. Effects are read later than they happen, so no end is listed too early. A token that was
-// written again was renewed in two steps, and a token of several holds shows nothing.
+// earlyEnds lists the holds that ended on a server before their release was called: by a command, or by an expiry
+// before their lease was over. Effects are read after they happen, so no hold is listed wrongly. Two kinds of tokens
+// are skipped. If a token was written to the key again, it was renewed in two steps. If a token belongs to several
+// holds, it does not show which of them ended.
 func (s *Stream) earlyEnds(tokens map[history.ID]uint64) {
 	released, holds := map[uint64]time.Duration{}, map[uint64]int{}
 	for i := range s.calls {

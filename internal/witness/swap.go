@@ -8,9 +8,9 @@ import (
 	"hammerlock/history"
 )
 
-// swapped handles a GETSET on a lock whose tokens are the times at which its leases end. By the old value, its client
-// decides whether it has the lock: it has if that time is over. Else the holder keeps the lock, with another value. It
-// returns false if the value is no such time, or if the time is too close to tell.
+// swapped handles a GETSET on a lock whose token is the time at which the lease ends. Its reply is the old value: if
+// that time is over, the client has the lock. Otherwise the old holder keeps the lock, with the new value. swapped
+// returns false if the old value is no such time, or if that time is too close to tell.
 func (r *Reader) swapped(l *ledger, d *diff, q *sighting, op history.Op) bool {
 	end, ok := r.stamp(d.ended[0])
 	h := l.book.owner(d.ended[0])
@@ -21,7 +21,7 @@ func (r *Reader) swapped(l *ledger, d *diff, q *sighting, op history.Op) bool {
 	case end < op.Call:
 		gives := op
 		gives.TTL = 0
-		// its holder had agreed to that
+		// the old holder has agreed to that: its lease is over
 		r.do(l.book, act{kind: history.Release, server: l.server, token: h.token, hold: h, says: did, op: gives})
 		h.stop(op.Return)
 		r.do(l.book, act{kind: history.Acquire, server: l.server, q: q, token: d.granted[0], says: did, op: op})
@@ -35,7 +35,8 @@ func (r *Reader) swapped(l *ledger, d *diff, q *sighting, op history.Op) bool {
 	return true
 }
 
-// stamp returns the time that a token means, if it is a time of these years in seconds or milliseconds.
+// stamp returns the time that a token stands for, if it is a Unix time from 2002 to 2095, in seconds or milliseconds.
+// Otherwise it returns false.
 func (r *Reader) stamp(token string) (time.Duration, bool) {
 	if token == "" || strings.Trim(token, "0123456789.") != "" { // most tokens need not be parsed
 		return 0, false

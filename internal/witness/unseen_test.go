@@ -141,8 +141,8 @@ func TestKeysThatScriptsMake(t *testing.T) {
 	}
 }
 
-// TestAGrantOfAnUnseenClientIsNarrow: the grant was executed after the effects that were read before it, on any lock.
-// So it does not look like a client that asked all the time and did not get a free lock.
+// TestAGrantOfAnUnseenClientIsNarrow: a grant was executed after all effects that were read before it, on any lock.
+// Without this bound, its client would look as if it had asked for a long time and had not got a free lock.
 func TestAGrantOfAnUnseenClientIsNarrow(t *testing.T) {
 	_, h := told(t, Options{}, "A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101",
 		"A 4 5 EVAL s 1 lock:1 a = 1", "! 5 DEL lock:1",

@@ -20,12 +20,12 @@ type waiter struct {
 	pause        time.Duration // longest time between two tries
 }
 
-// mostGiven is the number of tokens that were given up that are kept, to notice one that is tried again.
+// mostGiven is the largest number of abandoned tokens that are kept, to notice that one of them is tried again.
 const mostGiven = 64
 
 // waiting returns the waiter for the client of a request, and makes one if there is none. A try with a new token may
-// come from another thread on the same connection, or from a client that makes a token for each try. Threads try their
-// tokens again; until that is seen, a new token ends the wait with the one before.
+// come from another thread on the same connection, or from a client that makes a token for each try. Threads try
+// again with the same token. Until such a repetition is seen, a new token ends the wait with the previous token.
 func (b *book) waiting(r *Reader, q *sighting, token string, call time.Duration) *waiter {
 	who := r.who(q)
 	name := "c" + who
@@ -70,7 +70,7 @@ func (b *book) forsake(r *Reader, w *waiter) {
 	b.served(w)
 }
 
-// served removes a waiter. It keeps its worker number.
+// served removes a waiter. The worker number of the waiter stays in use.
 func (b *book) served(w *waiter) {
 	delete(b.waiters, w.name)
 	if b.latest[w.who] == w {
@@ -122,8 +122,8 @@ func (b *book) closed(r *Reader) {
 	}
 }
 
-// inVain counts a refused try if the holder's connection had ended long before, and its lease was over or endless. Then
-// others may have kept the lease alive. But the holder may live, and may have another connection.
+// inVain counts a refused try if the holder's connection had ended long before, and the holder's lease was over or
+// endless. Either others keep the lease of a dead holder alive, or the holder is alive and has another connection.
 func (b *book) inVain(r *Reader, op *history.Op) {
 	for _, h := range b.holds {
 		if h.alone == 0 || h.ended || op.Call < h.alone+endlessBound {

@@ -25,7 +25,8 @@ type Holder struct {
 type By string
 
 const (
-	// Auto goes by the token. If that is not unique, it goes by the connection, if each serves one holder at a time.
+	// Auto goes by the token. If the token is not unique, it goes by the connection, provided that each connection
+	// serves one holder at a time.
 	Auto         By = "auto"
 	ByToken      By = "token"
 	ByConnection By = "connection" // the user promises that each connection serves one holder at a time
@@ -81,8 +82,9 @@ type Reader struct {
 	sharing int                // number of requests for a lock by a connection that still held it
 	sheets  map[subject]*sheet
 	spans   map[string][]*span // indexed by the name of the holder: see who
-	pooled  int64              // number of commands with a token over another connection than that of its grant
-	// unreturned has the holds of each lock, if a connection does not show its client; otherwise it is nil.
+	pooled  int64              // number of commands with a token on another connection than its grant
+	// unreturned has the holds of each lock, if a connection does not show which client a command
+	// came from; otherwise nil.
 	unreturned map[int32]*stays
 
 	diff diff // memory for the result of execute

@@ -354,8 +354,8 @@ func TestKilledOnTheWay(t *testing.T) {
 	}
 }
 
-// TestSharedConnection: a connection that serves several holders accuses none of them. If the user promises that each
-// connection serves one holder, it does.
+// TestSharedConnection: if a connection serves several holders, none of them is accused. If the user promises that
+// each connection serves one holder, a holder is accused.
 func TestSharedConnection(t *testing.T) {
 	lines := []string{
 		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "A 4 5 SET lock:1 c NX PX 100 = nil",
@@ -405,8 +405,8 @@ func TestDataOfASharedConnection(t *testing.T) {
 	}
 }
 
-// TestData: a late holder loses an update if it stores a value that is older than another's store. It does not if it
-// reads first.
+// TestData: a late holder loses an update if it stores a value that is based on an older one than another's store. If
+// it reads again before its store, it loses none.
 func TestData(t *testing.T) {
 	for read, want := range map[string]bool{"A 10 11 GET n = 0": true, "A 45 46 GET n = 1": false} {
 		wrote := strconv.Itoa(map[bool]int{true: 1, false: 2}[want])
@@ -441,9 +441,9 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestDataBesideTheLock: what a client reads before it has the lock, or writes when it has it no longer, or never had
-// it, is judged, unless clients share connections. A read before the lock is taken for the base of a write only if
-// numbers prove it.
+// TestDataBesideTheLock: data commands without the lock are judged, unless clients share connections. These are reads
+// before the grant, writes after the hold, and writes of a client that never had the lock. A read before the grant is
+// the base of a write only if numbers prove it.
 func TestDataBesideTheLock(t *testing.T) {
 	grant := func(c, token string, at int) []string {
 		return []string{fmt.Sprintf("%s %d %d SET lock:1 %s NX PX 100 = OK", c, at, at+1, token),
