@@ -24,7 +24,7 @@ func (p *Process) end() {
 	if !p.failed() {
 		p.goodbye()
 	}
-	_ = p.input.Close() // its remaining replies are not read
+	_ = p.input.Close() // the program reads the end of its input
 	if !p.over() {
 		_ = p.child.Stop(endTimeout)
 	}
@@ -76,7 +76,7 @@ func (p *Process) Broke() (b history.Breakdown, at time.Time, broke bool) {
 	return b, at, b.Said != nil
 }
 
-// Last is the last line on its standard error.
+// Last returns the last line that the program wrote to its standard error.
 func (p *Process) Last() string {
 	lines := p.tail.last()
 	return lines[len(lines)-1]

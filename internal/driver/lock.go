@@ -11,7 +11,7 @@ import (
 	"hammerlock/locks"
 )
 
-// Worker returns the lock object of another worker. Every worker has its own number. A worker that replaces a dead
+// Worker returns the lock object of a new worker. Every worker has its own number. A worker that replaces a dead
 // worker gets a new number.
 //
 // The suite does not see whether and when the library renews a lease. So it records an extension with an unknown
@@ -100,7 +100,8 @@ func (w *worker) share(ctx context.Context, key string, ttl time.Duration, permi
 	return lease, err
 }
 
-// mode is how a worker asks for a readers-writer lock; empty for other locks.
+// mode returns the mode in which a worker acquires a readers-writer lock: writing if permits is 0, otherwise reading.
+// It is empty for other locks.
 func (w *worker) mode(permits int) string {
 	switch {
 	case !w.p.spec.Claims.Readers:

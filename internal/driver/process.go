@@ -24,7 +24,7 @@ const (
 	shortPatience = time.Second
 )
 
-// maxNoise is how many lines a program may print that are no messages.
+// maxNoise is the largest number of lines on a program's standard output that are no messages.
 const maxNoise = 10_000
 
 // Process is a running driver program. Its workers may use it concurrently.
@@ -123,7 +123,7 @@ func (p *Process) about(err error) error {
 	return err
 }
 
-// fail makes the program unusable: no call gets a reply any more. The first reason is kept.
+// fail makes the program unusable: no call gets a reply any more. If fail is called again, the first reason is kept.
 func (p *Process) fail(err error) {
 	if errors.Is(err, io.EOF) {
 		err = p.ending()
@@ -272,7 +272,7 @@ func (p *Process) count(text string) {
 	}
 }
 
-// ask sends a request and waits for its reply. An error means that there is none, so that the outcome is unknown.
+// ask sends a request and waits for its reply. An error means that there is no reply, so the outcome is unknown.
 func (p *Process) ask(ctx context.Context, m request) (message, *call, error) {
 	c := newCall(m.Op, false)
 	if err := p.send(m, c); err != nil {
@@ -280,7 +280,7 @@ func (p *Process) ask(ctx context.Context, m request) (message, *call, error) {
 	}
 	a, err := p.await(ctx, c)
 	if err != nil && ctx.Err() != nil {
-		// the request may come too late, and the program may ignore it
+		// the cancellation may come too late, and the program may ignore it
 		_ = p.send(request{Op: opCancel, Of: c.id}, newCall(opCancel, true))
 		off, cancel := context.WithTimeout(context.WithoutCancel(ctx), offPatience)
 		defer cancel()
@@ -305,7 +305,8 @@ func (p *Process) await(ctx context.Context, c *call) (message, error) {
 	}
 }
 
-// leave gives up a call. If its reply grants a lock, that is released.
+// leave gives up a call and returns err. If the reply to the call has granted a lock, or grants it
+// later, the lock is released.
 func (p *Process) leave(c *call, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -319,7 +320,7 @@ func (p *Process) leave(c *call, err error) error {
 
 // giveBack releases a hold whose caller has gone. The caller must hold the mutex.
 func (p *Process) giveBack(hold uint64) {
-	go func() { _ = p.send(request{Op: opRelease, Hold: hold}, newCall(opRelease, true)) }() // as a finally block would
+	go func() { _ = p.send(request{Op: opRelease, Hold: hold}, newCall(opRelease, true)) }() // like a finally block
 }
 
 // errGone is the error of a call to a program that cannot be used any more. It is unknown whether the call was
@@ -332,13 +333,14 @@ type Conduct struct {
 	Sample   string           // the first such line
 	Failures map[string]int64 // text of an error -> how often it was returned
 	Late     int64            // number of refusals that came long after the wait that was asked for
-	LateBy   time.Duration    // the latest of them
+	LateBy   time.Duration    // how late the latest of them was
 }
 
-// lateAfter is how long after its wait a refusal may come: a second, as for any call.
+// lateAfter is how late a refusal may come, counted from the end of the wait that was asked for.
 const lateAfter = time.Second
 
-// waited counts a refusal if it came long after the wait that was asked for. A slow server may be the reason.
+// waited counts a refusal that came later than asked for: by is the time after the end of the wait. If it is at most
+// lateAfter, the refusal is not counted. A slow server may be the reason for a late refusal.
 func (p *Process) waited(by time.Duration) {
 	if by <= lateAfter {
 		return

@@ -134,16 +134,17 @@ var fits = map[reflect.Kind]string{
 	reflect.Float64: "a number",
 }
 
-// meant is called for a line in which a field has the wrong type. It reports whether the line is a message: it has one
-// of the fields of which every message has one. Otherwise a library has printed the line.
+// meant is called for a line in which a field has the wrong type. It reports whether the line has the field id, event
+// or hello. Every message has one of these, so any other line was printed by a library.
 func meant(line []byte) bool {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(line, &fields) // the error is ignored: a line that is no object has no fields
 	return fields["id"] != nil || fields["event"] != nil || fields["hello"] != nil
 }
 
-// plain parses a reply in the usual form, without its first brace: it has only a number, words, and texts without
-// escapes. It returns false for any other reply. This makes calls of fast libraries a tenth faster (BenchmarkDrivers).
+// plain is a fast parser for a reply in the usual form, without its first brace. In that form the values are whole
+// numbers, true, and texts without escapes. plain returns false for any other reply. It makes the calls of fast
+// libraries 10 % faster (BenchmarkDrivers).
 func (m *message) plain(rest []byte) bool {
 	for {
 		name, value, found := bytes.Cut(rest, []byte(`":`))
@@ -159,8 +160,8 @@ func (m *message) plain(rest []byte) bool {
 	}
 }
 
-// field sets a field of such a reply. The name still has its first quote, but not its last. It returns false if the
-// value does not have the usual form.
+// field sets a field of a reply for plain. The name still has its first quote, but not its last. It returns false if
+// the value does not have the usual form.
 func (m *message) field(name, value []byte) bool {
 	yes := string(value) == "true"
 	switch string(name) {
@@ -186,7 +187,8 @@ func (m *message) field(name, value []byte) bool {
 	return string(name) == `"tried_ms` && string(value) == "0"
 }
 
-// Claims of the program rather than of its lock. certainBusy is implied; older drivers name it.
+// Claims about the program, not about its lock. certainBusy has no effect, because it is the
+// default. Older drivers send it.
 const (
 	doubtfulBusy = "busy_may_lie"
 	certainBusy  = "busy_is_certain"
@@ -216,7 +218,8 @@ var traits = []struct {
 	{"listens", "its waiters subscribe to channels of the servers", func(s *locks.Spec) *bool { return &s.Listens }},
 }
 
-// Claims lists what a program can claim, with descriptions: the claims of a lock, and its own.
+// Claims lists what a program can claim, as pairs of a name and a description: the claims of a lock, the traits, and
+// a claim about busy replies.
 func Claims() (all [][2]string) {
 	for _, c := range history.AllClaims {
 		if c.Driver != "" {
@@ -332,7 +335,7 @@ func strange(what string, list, good []string) (wrong []string) {
 	return wrong
 }
 
-// maxValid is the longest validity that makes sense.
+// maxValid is the longest duration that a program may report, such as the validity of a lease.
 const maxValid = 365 * 24 * time.Hour
 
 // mistake says what is wrong with a reply; empty if nothing is.

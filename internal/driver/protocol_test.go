@@ -69,8 +69,8 @@ func TestWhatOutlivesAWorker(t *testing.T) {
 	}
 }
 
-// TestALockThatCannotExtend: the reply "unsupported" is an error of which it is certain that nothing was done. It
-// replies to extend only.
+// TestALockThatCannotExtend: if the reply is "unsupported", it is certain that nothing was done. Only
+// extend may be answered so.
 func TestALockThatCannotExtend(t *testing.T) {
 	m, err := read([]byte(`{"id":1,"unsupported":true}`))
 	if err != nil {

@@ -42,8 +42,8 @@ func Greet(ctx context.Context, args, env []string) (locks.Spec, error) {
 	return s, nil
 }
 
-// Start starts the program of a lock and lets it connect to the sites. The greeting must be the same as before. The
-// caller must close the Process, even if the program fails later.
+// Start starts the program of a lock and lets it connect to the sites. Its greeting must describe the same lock as
+// when Greet was called. The caller must close the Process, even if the program fails later.
 func Start(ctx context.Context, s locks.Spec, o Options) (*Process, error) {
 	again, p, err := start(ctx, s.Program.Args, s.Program.Env, o.Env)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWhatTellsOfAPanic expects the lines from the first about a panic on, however the output is split, without
-// secrets.
+// TestWhatTellsOfAPanic: the first line about a panic and the lines after it are kept, without secrets,
+// however the output is split.
 func TestWhatTellsOfAPanic(t *testing.T) {
 	for text, want := range map[string][]string{
 		"panic: boom\n\ngoroutine 7\n":                        {"panic: boom", "", "goroutine 7"},

@@ -13,8 +13,8 @@ type command struct {
 
 	buf  []byte // the arguments, one directly after the other
 	ends []int
-	// script is the text of a script, which is longer than other arguments may be. It is not in buf. Programs send the
-	// same few scripts again and again, so their texts are kept.
+	// script is the text of a script if it is too long for buf; otherwise it is empty. scripts has the latest texts:
+	// programs send the same few scripts again and again, so each needs memory only once.
 	script  string
 	scripts map[string]string
 }

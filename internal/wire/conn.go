@@ -13,7 +13,8 @@ import (
 	"hammerlock/history"
 )
 
-// Limits of a connection. With more commands in flight, its bytes are forwarded without being parsed.
+// Limits of a connection. If the commands in flight, those without a reply, need more than maxFlightSize bytes, later
+// bytes are forwarded without being parsed.
 const (
 	maxFlightSize = 16 << 20
 	requestSize   = 300 // rough memory of a request in bytes, without its arguments
@@ -36,7 +37,7 @@ type conn struct {
 	ahead    []pending // commands that are not forwarded yet
 
 	// used by replies
-	due     []pending // commands without a reply, the oldest first; the first ones are unused
+	due     []pending // commands without a reply, the oldest first; those before the index first are done
 	first   int       // index in due of the oldest command
 	session session
 	began   time.Duration // time at which the first bytes of the current reply were forwarded; 0 = not yet
@@ -213,7 +214,7 @@ func (c *conn) push(e pending) (full bool) {
 	return c.size.Add(sizeOf(e.request)) > maxFlightSize
 }
 
-// depart puts the commands into the flight that are forwarded now.
+// depart moves the commands that are forwarded now from ahead to flight.
 func (c *conn) depart() {
 	if len(c.ahead) > 0 {
 		c.mu.Lock()

@@ -15,8 +15,8 @@ type Request struct {
 	DB     int // the selected database
 
 	// Args has the command name in capitals, and the arguments as they were sent. An argument of more than 256 bytes
-	// is replaced by "sha1:<digest>:<length>", but the text of a script only if it has more than 8192. Secrets (AUTH,
-	// HELLO, ACL, CONFIG SET, MIGRATE, SENTINEL SET) become "***". Only the first 4096 are kept.
+	// is replaced by "sha1:<digest>:<length>"; a script's text, only if it has more than 8192 bytes. Secrets (AUTH,
+	// HELLO, ACL, CONFIG SET, MIGRATE, SENTINEL SET) become "***". Only the first 4096 arguments are kept.
 	Args []string
 
 	Call time.Duration // time at which the last byte of the request was read
@@ -29,7 +29,7 @@ type Request struct {
 
 type Kind uint8
 
-// The kinds. RESP2 has only Nil to Array.
+// The kinds. RESP2 has only those from Nil to Array.
 const (
 	Unseen      Kind = iota // no reply was seen, or it was too large to keep
 	NotExecuted             // the transaction was not executed: DISCARD, WATCH, EXECABORT

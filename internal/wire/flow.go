@@ -87,7 +87,7 @@ func (f *flow) more() error {
 	return err
 }
 
-// stamp returns the time of a value. All values of a read have come together, so only the first asks for the time.
+// stamp returns the time of a value. All values from one read came together, so only the first one asks for the time.
 func (f *flow) stamp(c *history.Clock) time.Duration {
 	if f.read {
 		f.read = false
@@ -158,8 +158,8 @@ func (f *flow) size(sign byte) (int64, error) {
 	return number(line[1 : len(line)-1])
 }
 
-// announced parses a size of a few digits, as nearly all are, at the beginning of b. The size ends at the index after;
-// 0 = its line is longer, or incomplete.
+// announced is a fast parser for a size of a few digits, as nearly all are, at the beginning of b. after is the index
+// of the first byte after that line; 0 = the line is longer, incomplete or wrong.
 func announced(b []byte, sign byte) (n int64, after int) {
 	if len(b) == 0 || b[0] != sign {
 		return 0, 0

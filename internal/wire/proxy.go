@@ -74,7 +74,7 @@ func (r *Run) Listen(ctx context.Context, e Endpoint) (*Proxy, error) {
 // Addr returns the address on which the proxy listens.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Close breaks every connection. It waits until the sink has all requests in flight, which are then lost.
+// Close breaks every connection. It waits until the sink has received all requests in flight, with Lost set.
 func (p *Proxy) Close() error {
 	p.cancel()
 	p.wg.Wait()

@@ -145,7 +145,7 @@ func (c *conn) act(f *flow, do *Action) error {
 	if do == nil {
 		return nil
 	}
-	f.read = true // it may take time
+	f.read = true // the action may take time, so ask the clock again
 	if err := f.pass(f.start); err != nil {
 		return err
 	}

@@ -166,8 +166,9 @@ func (s *session) settle(e pending, r Reply) {
 	}
 }
 
-// isMessage tells whether a value is not the reply to a command. It can be a push or, in RESP2, a message to a
-// subscriber or a confirmation.
+// isMessage tells whether a value from the server is a message, not the reply to a command. A message is a
+// push or, in RESP2, a published message or the confirmation of a subscription. head is the role of the
+// oldest command in flight.
 func (s *session) isMessage(r Reply, head role) bool {
 	if r.Kind == Push {
 		return true

@@ -94,7 +94,8 @@ func (t *Tap) event(e Event) {
 	t.run.Sink.Event(e)
 }
 
-// follow reads the stream and reconnects until Close ends the context. That end is no break, so it is no event.
+// follow reads the stream and reconnects until Close ends the context. Each break of the stream is an event;
+// its end by Close is none.
 func (t *Tap) follow(ctx context.Context) {
 	defer close(t.done)
 	for ctx.Err() == nil {
