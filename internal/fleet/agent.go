@@ -127,7 +127,7 @@ func (w *worker) current() *task {
 	return w.task
 }
 
-// drop ends the current task, if there is one.
+// drop ends the current task, if there is one, and reports why the task was given up.
 func (w *worker) drop(why string) {
 	w.mu.Lock()
 	t := w.task

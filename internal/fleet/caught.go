@@ -7,14 +7,14 @@ import (
 	"hammerlock/workload"
 )
 
-// catch is the state of an agent's attempt to stop a worker at a point.
+// catch is the state of an agent's attempt to stop a worker at a point of its visit.
 type catch struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	caught *workload.Caught // valid after done is closed; nil = no worker was caught
 }
 
-// catch waits up to catchTurn for the worker. The coordinator repeats the order until a worker is caught.
+// catch waits up to catchTurn until a worker is caught. The coordinator repeats the order until that has happened.
 func (t *task) catch(ctx context.Context, o *order) (answer, error) {
 	c := t.want(ctx, o)
 	if c == nil {

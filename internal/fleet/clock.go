@@ -17,7 +17,8 @@ const drift = 500e-6
 // each way took, the offset of the coordinator's clock lies between C2-A3 and C1-A0.
 type exchange struct{ A0, C1, C2, A3 int64 }
 
-// track has the knowledge about an agent's clock: bounds of its offset at any time, and the offsets that were used.
+// track has the knowledge about an agent's clock: bounds of the offset between it and the coordinator's clock, and
+// the offsets with which times were converted.
 type track struct {
 	same      bool  // the agent uses the coordinator's clock
 	at        int64 // time on the agent's clock at which the offset was between lo and hi
@@ -27,7 +28,7 @@ type track struct {
 	err       error
 }
 
-// point is the offset that was used at a time, with the bounds that were known then.
+// point is the offset that was used to convert a time, with the bounds that were known then.
 type point struct{ at, used, lo, hi int64 }
 
 var errClock = errors.New("exchanges with it contradict each other: its clock was stepped, or runs apart by more " +
@@ -64,8 +65,8 @@ func (k *track) bounds(at int64) (lo, hi int64) {
 	return k.lo - more, k.hi + more
 }
 
-// fix chooses the offset at the time `at`. It limits the change since the last point to twice the drift: 1 ms for each
-// second between the two. So durations stay nearly exact, and time stamps keep their order.
+// fix chooses the offset that is used at the time `at`. The change since the last point is at most twice the drift: 1
+// ms for each second in between. So durations stay nearly exact, and time stamps keep their order.
 func (k *track) fix(at int64) {
 	if k.same {
 		return

@@ -37,9 +37,9 @@ func (w *wrong) exchangeAt(r *rand.Rand, at, up, down int64) exchange {
 	return exchange{A0: at, C1: w.truth(at + there), C2: w.truth(at + there + 5000), A3: at3}
 }
 
-// TestTheTruthIsWithinTheBound uses random clocks that are offset, and drift by less than is assumed. The two ways
-// take very different times, and there are silences. At the end, every translated time stamp is within the proven
-// bound of the truth, and time stamps keep their order.
+// TestTheTruthIsWithinTheBound uses random clocks that are offset, and drift by less than is assumed. Messages take
+// very different times in the two directions, and sometimes none is exchanged for a while. At the end, every
+// translated time stamp is within the proven bound of the truth, and time stamps keep their order.
 func TestTheTruthIsWithinTheBound(t *testing.T) {
 	rounds := 2000
 	if testing.Short() {
@@ -152,7 +152,8 @@ func TestTheTruthIsWithinTheBoundInRealTime(t *testing.T) {
 func BenchmarkTheTruthInRealTime(b *testing.B) { inRealTime(b, b.Loop) }
 
 // inRealTime compares a coordinator's clock, over NATS, with a clock that is 5 s ahead and 60 ppm too fast. At any
-// time the truth is within the bound that is known then. At the end, the used offsets are as close to it as is proven.
+// time the true offset is within the bounds that are known then. At the end, the used offsets differ from the true
+// one by at most the proven error.
 func inRealTime(t testing.TB, more func() bool) {
 	t.Helper()
 	b := coordinator(t, func(*Options) {})

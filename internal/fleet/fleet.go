@@ -62,7 +62,8 @@ type presence struct {
 // second.
 const gone = 4 * time.Second
 
-// planMost is the largest size of a message in bytes. A plan may contain the trace of an open loop.
+// planMost is the largest size of a message in bytes. It is large, because a plan may contain a trace: all
+// due times of an open loop.
 const planMost = 32 << 20
 
 // serverTimeout is the longest time that the coordinator's NATS server may take to start.
@@ -176,7 +177,7 @@ func (f *Fleet) refuses(h *hello) string {
 	return ""
 }
 
-// clock answers a clock message. Its two times are those of receipt and answer.
+// clock answers a clock message. The answer has the times at which the message was received and answered.
 func (f *Fleet) clock(m *nats.Msg) {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, 16), uint64(crew.Monotonic()))
 	// an error does not matter: an agent without an answer asks again
@@ -226,7 +227,7 @@ func (f *Fleet) wait(ctx context.Context) ([]hello, error) {
 	}
 }
 
-// answer tells whether all these agents are still there. It forgets those that are not.
+// answer tells whether all these agents still answer. It forgets those that do not.
 func (f *Fleet) answer(here []hello) bool {
 	all := true
 	for _, h := range here {

@@ -321,7 +321,7 @@ func (b *bench) until(text string) {
 }
 
 // TestOtherMachinesClocks makes the agents believe that they are on other machines. So only the exchanges show their
-// clocks. The history is as sound.
+// clocks. The history must be as sound as with one clock.
 func TestOtherMachinesClocks(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(*Options) {})
@@ -396,8 +396,8 @@ func TestAnAgentThatSeesOtherServers(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatHasGone does not count, although it announced itself a moment ago. An agent with the same name takes
-// its place.
+// TestAnAgentThatHasGone: an agent that has gone does not count, although it announced itself a moment ago. An agent
+// with the same name takes its place.
 func TestAnAgentThatHasGone(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(o *Options) { o.Count = 1 })
@@ -490,8 +490,8 @@ func TestALinkThatIsCut(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatIsLost is named. The later actions of its workers are unknown. The run continues without it, and the
-// agent ends its workers.
+// TestAnAgentThatIsLost: the report names a lost agent. The later actions of its workers are unknown. The run
+// continues without the agent, and the agent ends its workers.
 func TestAnAgentThatIsLost(t *testing.T) {
 	t.Parallel()
 	live.Again(t, func(int) string { return lost(t) })

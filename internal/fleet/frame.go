@@ -26,8 +26,8 @@ type frame struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A frame is encoded as a CRC-32C of the rest, the length of the head, the head in JSON, and the operations. frameHead
-// is the size of the first two.
+// A frame is encoded as a CRC-32C of the rest, the length of the head, the head in JSON, and the operations.
+// frameHead is the size of the first two parts in bytes.
 const frameHead = 8
 
 func (f *frame) put() ([]byte, error) {

@@ -10,7 +10,7 @@ import (
 	"hammerlock/workload"
 )
 
-// gate stops a worker at a point. The worker may be on any agent.
+// gate stops a worker at a point of its visit. The worker may be on any agent.
 type gate struct {
 	r    *run
 	next int           // number of the last catch

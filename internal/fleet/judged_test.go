@@ -66,8 +66,8 @@ func (m *remote) shows(at int64) int64 {
 	return at
 }
 
-// stepped lets a machine's clock be stepped at a time of the coordinator's clock. The step is larger than the possible
-// error of the exchanges.
+// stepped makes the clock of some agents, which share a machine, jump at the time t of the coordinator's clock. The
+// jump is larger than the possible error of the exchanges.
 func stepped(r *rand.Rand, t int64, machine ...*remote) {
 	step := int64(r.ExpFloat64()*2e7) + 1e6
 	for _, m := range machine {

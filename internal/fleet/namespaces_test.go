@@ -257,8 +257,8 @@ func cable(t testing.TB, machine, state string) {
 	}
 }
 
-// testAgent is an agent that the test has started on another machine. That machine is busy: a shell finishes its work
-// before the agent continues.
+// testAgent is an agent that the test has started on another machine. It is slow: after it has started a shell, it
+// waits for a second, in which the shell may finish.
 func testAgent() {
 	spawner := topologies.OpenSpawner()
 	defer spawner.Close()

@@ -26,7 +26,7 @@ func (f *Fleet) find(run, epoch string) *agent {
 	return nil
 }
 
-// frame receives a frame from an agent. A frame that it has already, or that comes too early, is ignored.
+// frame receives a frame from an agent. A frame that was received before, or that comes too early, is ignored.
 func (f *Fleet) frame(m *nats.Msg) {
 	w, err := parseFrame(m.Data)
 	if err != nil {
@@ -132,7 +132,7 @@ func (f *Fleet) final(m *nats.Msg) {
 	}
 }
 
-// proven returns the agreement between the clocks of all processes. The suite itself is the first process.
+// proven returns how well the clocks of all processes agree. The suite itself is the first process.
 func (r *run) proven() history.Agreement {
 	doubts := []history.Doubt{{Own: r.doubt}}
 	for _, a := range r.agents {

@@ -35,7 +35,7 @@ const (
 	readyTimeout = 40 * time.Second
 	orderTimeout = 5 * time.Second
 	lead         = 500 * time.Millisecond
-	tries        = 4 // each try has twice the lead
+	tries        = 4 // each try has twice the lead of the one before
 )
 
 // Crew is a crew.Maker. It waits for the agents and prepares them.
@@ -129,7 +129,8 @@ func (r *run) ready(ctx context.Context) error {
 	})
 }
 
-// Begin implements crew.Crew. It arms all agents, and returns when the run begins.
+// Begin implements crew.Crew. It arms all agents, that is, it tells them when the run begins,
+// and returns at that time.
 func (r *run) Begin(wake chan<- struct{}) (*crew.Session, error) {
 	for try, ahead := 1, lead; ; try, ahead = try+1, 2*ahead {
 		begun := time.Now()

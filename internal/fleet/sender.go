@@ -17,8 +17,9 @@ type sender struct {
 	sent  time.Time
 }
 
-// run sends frames until the workers have ended, and then the rest. While the spool is full, it takes no records.
-// Workers then wait for room in their lanes, and these waits are counted.
+// run sends frames until the workers have ended, and then the rest. It takes no records while the spool
+// is full, because too many frames are not written yet. Workers then wait for room in their lanes, and
+// these waits are counted.
 func (s *sender) run(worked <-chan struct{}) {
 	next := time.Tick(drainEvery)
 	for working := true; working; {

@@ -48,7 +48,7 @@ const (
 	frameOps      = 1000
 )
 
-// newTask prepares a run. It does not end with ctx: the caller must call close.
+// newTask prepares a run. The task does not end with ctx: the caller must call close.
 func newTask(ctx context.Context, w *worker, p *plan) (*task, error) {
 	t := &task{w: w, plan: p, spool: newSpool(w.nc), begin: make(chan int64, 1), heard: time.Now(),
 		catches: map[int]*catch{}}
