@@ -10,8 +10,9 @@ import (
 	"hammerlock/workload"
 )
 
-// board is memory that the suite shares with its worker processes. It contains a gate, a tempo and the lanes. Its file
-// has no name, so nothing is left when the last process ends.
+// board is memory that the suite shares with its worker processes. It contains a gate, which stops workers, a tempo,
+// which is the rate of an open loop, and the lanes, which are the workers' logs. Its file has no name, so nothing is
+// left when the last process ends.
 type board struct {
 	file   *os.File
 	memory []byte

@@ -156,7 +156,8 @@ func (t *team) home() process {
 	return own{}
 }
 
-// endDriver makes the worker process end the lock's program, and then itself. It does nothing if there is no program.
+// endDriver waits until the worker process has ended the lock's program and itself. It does nothing
+// if there is no program.
 func (c *Process) endDriver() {
 	if c.driver != 0 {
 		_ = c.end(nil)

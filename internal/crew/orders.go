@@ -107,7 +107,7 @@ func (o *Orders) extras(heart int) int {
 	return heart
 }
 
-// Lanes returns the number of lanes in the given number of processes.
+// Lanes returns the number of all lanes if the workers are in the given number of processes.
 func (o *Orders) Lanes(processes int) int { return o.lanes() + processes*o.extras(1) }
 
 // Report is the report of a process after its workers have ended.

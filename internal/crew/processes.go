@@ -316,7 +316,7 @@ func (p *Processes) Close() error {
 	for _, c := range p.all {
 		c.endDriver()
 		_ = c.Kill()     // an error does not matter: the process has usually ended
-		_ = c.cmd.Wait() // an error does not matter: the report has told it
+		_ = c.cmd.Wait() // an error does not matter: Run has returned it
 	}
 	p.all = nil
 	if p.board == nil {
