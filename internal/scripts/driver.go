@@ -139,7 +139,8 @@ var wrongTypes = map[string]message{
 	"large-fence": {"id": 7, "ok": true, "token": "t", "fence": json.Number("1180591620717411303424")},
 }
 
-// errs sends the answers of those two tables. It returns false if the request still needs an answer.
+// errs sends an answer of wrongTypes or errorsOf, if the mode has one for this request. It returns false if the
+// request still needs an answer.
 func (e *evil) errs(m message) bool {
 	if wrong := wrongTypes[e.mode]; wrong != nil && m["op"] == "acquire" {
 		e.say(wrong)
@@ -248,7 +249,8 @@ func (e *evil) acquire(m, answer message) {
 	}
 }
 
-// misbehave does what the mode stands for, from its turn on; said is false if the request still needs an answer.
+// misbehave does what the mode stands for, from the acquire with the number turn on. said is false if the
+// request still needs an answer.
 func (e *evil) misbehave(id float64) (code int, said bool) {
 	first := e.acquires == turn
 	switch e.mode {

@@ -7,8 +7,8 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// Scripts of a lock that counts its levels, whose try answers how long the lock is still another's; one that deletes;
-// one of a semaphore.
+// These are scripts. A reentrant lock has enter, which returns the TTL of another client's lock, and leave. remove
+// deletes a lock by its token. permit is the try of a semaphore.
 const (
 	enter = "EVAL if(redis.call('exists',KEYS[1])==0)then(redis.call('hincrby',KEYS[1],ARGV[2],1));" +
 		"redis.call('pexpire',KEYS[1],ARGV[1]);return(nil)end;return(redis.call('pttl',KEYS[1])) 1 lock:1 3000"
