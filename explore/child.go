@@ -52,8 +52,8 @@ const endless = 15 * time.Second
 var errEndless = errors.New("a schedule does not end: virtual time stops while a worker computes, " +
 	"or waits for a mutex whose holder waits for a server")
 
-// InProcess runs an exploration in a separate process. That process runs the same program as this one. Its arguments
-// are those of the parameter before, followed by Command.
+// InProcess runs an exploration in a separate process, which runs the same program as this one. Its arguments are
+// those of the parameter before, followed by Command.
 func InProcess(ctx context.Context, orders Orders, before ...string) (Report, error) {
 	r, died, err := inProcess(ctx, orders, before)
 	if died && orders.Options.jobs() > 1 {
@@ -79,7 +79,7 @@ func inProcess(ctx context.Context, orders Orders, before []string) (r Report, d
 	cmd := exec.CommandContext(ctx, self, append(slices.Clone(before), Command)...)
 	var stderr tail
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &stderr
-	// Rare garbage collections are enough, because memory is freed after each schedule. One processor for each job is
+	// Rare garbage collections are enough, because memory is freed after each schedule. A processor for each job is
 	// enough, because only one goroutine of a schedule runs at a time.
 	cmd.Env = append(os.Environ(), fmt.Sprintf("GOGC=%d", gcPercent), fmt.Sprintf("GOMAXPROCS=%d", orders.Options.Jobs))
 	begun := time.Now()

@@ -109,8 +109,8 @@ func inMemoryClient(dial func(context.Context, string, string) (net.Conn, error)
 	return server
 }
 
-// moreLanes makes the lanes for the second page of visits. Their numbers follow those of all clients: see
-// history.Header.Caller.
+// moreLanes makes the lanes for the second page of visits. The numbers of these lanes follow those of all clients'
+// other lanes: see history.Header.Caller.
 func (c *client) moreLanes(w *world, o *Options, n int) {
 	for i := range n {
 		lane := history.NewLane(w.clock, (len(c.lanes)+i)*o.Clients+1+c.number, int32((1+i)*o.Clients+c.number),

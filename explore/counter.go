@@ -30,7 +30,7 @@ type counter struct {
 	looked bool  // the reader has loaded once
 }
 
-// Load loads the views. With fencing, no other client can act between the grant and the load: until the load, the
+// Load loads the views. With fencing, no other client can act between the grant and the load. Until the load, the
 // counter does not know the new token, so it would accept older ones.
 func (c *counter) Load(_ context.Context, page string) (workload.Count, error) {
 	var n workload.Count

@@ -17,7 +17,7 @@ import (
 )
 
 // TestLiveModelIsLikeRedis sends the requests of correct locks to a real server, in the same order and on as many
-// connections, and compares the replies with those of the server in memory. The leases are too long to end. With
+// connections. It compares the replies with those of the server in memory. The leases are too long to end. With
 // -short only some locks are tested.
 func TestLiveModelIsLikeRedis(t *testing.T) {
 	for _, spec := range explorable(false) {

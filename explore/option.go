@@ -150,7 +150,7 @@ func (s *schedule) expiry() time.Duration {
 	return next
 }
 
-// slowness returns for how long the deviation expires delays all messages.
+// slowness returns how long the deviation `expires` delays all messages.
 func (s *schedule) slowness() time.Duration { return cmp.Or(s.o.Delay, s.expiry()+time.Microsecond) }
 
 func (s *schedule) take(o option) {

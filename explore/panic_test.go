@@ -14,8 +14,8 @@ import (
 	"hammerlock/locks/known"
 )
 
-// fragile is a lease that breaks when its release fails with an error other than ErrLost: in that call, when it is
-// closed, in a goroutine of its own, or with its process.
+// fragile is a lease that breaks when its release fails with an error other than ErrLost. It breaks in that call,
+// when it is closed, in a goroutine of its own, or with its process.
 type fragile struct {
 	locks.Lock
 	where string

@@ -45,7 +45,7 @@ type picture struct {
 	rows    []int // vertical positions of the lines
 }
 
-// picture draws the lines that the method tell has kept.
+// picture draws the lines of a trace that the method tell has shortened.
 func (t *trace) picture(clients int) string {
 	p := &picture{lines: t.lines, right: (clients + 1) / 2}
 	p.place()

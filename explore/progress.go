@@ -21,7 +21,7 @@ type Progress struct {
 // tellEvery is the interval between two reports of progress.
 const tellEvery = 200 * time.Millisecond
 
-// tell reports the progress, unless it has done so within tellEvery.
+// tell reports the progress, unless it did so less than tellEvery ago.
 func (s *search) tell(p Progress) {
 	if s.o.tell == nil || time.Since(s.told) < tellEvery {
 		return
@@ -80,8 +80,8 @@ func (b *Beyond) Power() string {
 		"each one of %d options at one of %d decisions", b.Options-1, b.Decisions)
 }
 
-// once returns the probability that one random schedule has exactly a certain set of deviations: their number is depth,
-// and each is at a certain decision with a certain option.
+// once returns the probability that one random schedule has exactly a certain set of deviations. The set has depth
+// deviations, and each is at a certain decision with a certain option.
 func (b *Beyond) once(depth int) float64 {
 	p := 1 / float64(b.Deviations-b.Fewest+1)
 	for k := range depth {

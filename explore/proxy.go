@@ -47,8 +47,8 @@ type exchange struct {
 	pushed   bool // a published message, which is no reply
 	quiet    bool // no scheduling point, because other clients cannot notice it
 	line     *line
-	past     uint64 // for fingerprint: what the sender had seen; after delivery, what the server had seen
-	sent     uint64 // for fingerprint: what the sender had seen
+	past     uint64 // hash of what the sender had seen; after delivery, of what the server had seen
+	sent     uint64 // hash of what the sender had seen
 	idle     bool   // the request had no effect on the server
 }
 
@@ -272,8 +272,8 @@ func (c nearEnd) Read(b []byte) (int, error) {
 	}
 }
 
-// watch makes sure that the alarm rings at the deadline, or earlier: then Read sets it again. One timer serves many
-// deadlines: few are reached, and each is later than the last.
+// watch makes sure that the alarm rings at the deadline, or earlier: then Read sets it again. The same timer serves
+// many deadlines: few are reached, and each is later than the last.
 func (c nearEnd) watch() {
 	switch {
 	case c.closed || c.clientClosed:

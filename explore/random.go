@@ -49,9 +49,9 @@ func (b *Beyond) after(text string) string {
 // mostBeyond is the largest number of deviations by which a random schedule exceeds the bound.
 const mostBeyond = 4
 
-// random runs schedules with more deviations than the parameter more, until the budget ends or the wanted number was
-// run. The decisions that deviate are drawn evenly from those of the plain schedule, as in delay-bounded search
-// (Emmi, Qadeer, Rakamaric 2011). The seed and the schedule's number determine the draw.
+// random runs schedules with at least more+1 deviations, until the budget ends or the wanted number was run. The
+// decisions that deviate are drawn evenly from those of the plain schedule, as in delay-bounded search (Emmi, Qadeer,
+// Rakamaric 2011). The seed and the schedule's number determine the draw.
 func (s *search) random(more int) (err error) {
 	b := &Beyond{
 		Fewest: more + 1, Deviations: s.o.Deviations + mostBeyond, Decisions: s.length, Options: s.widest,

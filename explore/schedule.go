@@ -35,7 +35,8 @@ type schedule struct {
 	suite   *history.Lane
 	merge   *history.Merge
 	history *history.History
-	// tells whether another schedule was in this state, so that nothing new can follow; nil = do not compare states
+	// seen tells whether another schedule was in this state, so that nothing new can follow; nil
+	// = do not compare states
 	seen  func(*schedule) bool
 	given []Choice
 	draw  func(at, options int) int // draws an option at random where none is given; nil = take the first
@@ -74,7 +75,7 @@ var (
 	errCut      = errors.New("the schedule was too long")
 )
 
-// play runs a schedule in virtual time, in a bubble of testing/synctest.
+// play runs a schedule in virtual time, in a bubble of testing/synctest. It records a trace if told is true.
 func play(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice, seen func(*schedule) bool, told bool,
 	draw func(at, options int) int) (s *schedule, err error) {
 	o.say(beginsSchedule, nil)
@@ -183,7 +184,7 @@ func (s *schedule) run(ctx context.Context) {
 	s.o.say(endsSchedule, nil)
 	cancel()
 	s.w.end()
-	working.Wait() // first, because a client that still works may open something
+	working.Wait() // before closing, because a client that still works may open something
 	for _, c := range s.clients {
 		c.close()
 	}
@@ -229,7 +230,7 @@ func (s *schedule) look(op *history.Op) {
 }
 
 // able tells whether an event can happen now. Without fencing, a store and the last load of a reader are never
-// delayed: the client has just looked at the clock, and no lock can prevent a delay after that.
+// delayed. The reason is that the client has just looked at the clock, and no lock can prevent a delay after that.
 func (s *schedule) able(e *event) bool {
 	now := time.Now()
 	switch {

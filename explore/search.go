@@ -240,7 +240,7 @@ func (s *search) play(k *kit, given []Choice) (d done) {
 				return false // nothing branches any more, so later states would only fill the memory
 			}
 			state := s.key(run)
-			// a new state: waiting alone does not make one
+			// keep only new states: waiting alone does not change the state
 			if n := len(run.states); n == 0 || run.states[n-1].state != state {
 				run.states = append(run.states, passed{state, len(run.options)})
 			}
@@ -337,7 +337,8 @@ func (s *search) found(d *done) error {
 	return nil
 }
 
-// Replay runs a single schedule. It returns nil if nothing was violated, and an error if no run was the same schedule.
+// Replay runs a single schedule. It returns nil if nothing was violated, and an error if each run
+// diverged from the schedule.
 func Replay(t *testing.T, spec locks.Spec, o Options, given []Choice) (f *Found, err error) {
 	t.Helper()
 	if err = Excluded(spec, o); err != nil {

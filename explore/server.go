@@ -11,7 +11,8 @@ import (
 // refusal is the reply of a server that does nothing. All such replies are the same to locks (see locks.Classify).
 const refusal = "LOADING Redis is loading the dataset in memory"
 
-// hangsFor returns how long a server hangs. Clients give up before, and their requests are executed afterwards.
+// hangsFor returns how long a server hangs. By default clients give up before that, and their requests
+// are executed afterwards.
 func (s *schedule) hangsFor() time.Duration { return cmp.Or(s.o.Hang, readTimeout+s.o.TTL) }
 
 // ofServer appends what can happen to the server before a request reaches it.

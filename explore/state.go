@@ -8,9 +8,9 @@ import (
 )
 
 // fingerprint is a hash of what each client and each server has seen. Two schedules with the same fingerprint differ
-// only in the order of events that no client can tell apart (they are the same Mazurkiewicz trace), or in the names of
-// the sites. So the same can follow from both. A site is identified by its history, and by the clients that have
-// learned of this history.
+// only in two ways. Events that no client can tell apart have another order (they are the same Mazurkiewicz trace),
+// or the sites have other names. So the same can follow from both. A site is identified by its history, and by the
+// clients that have learned of this history.
 type fingerprint struct {
 	clients []uint64 // by client: hash of what it has learned and done, in order
 	sites   []uint64 // by site: hash of what it has executed, in order; the last element is the counter

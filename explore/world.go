@@ -28,7 +28,7 @@ var kinds = [...]string{"request", "reply", "start", "step", "load", "store", "l
 type event struct {
 	client     int
 	x          *exchange // the request or reply; nil for a client's own step
-	site, conn int       // of the link
+	site, conn int       // site and number of the link
 	number     int       // number in the order of all arrivals
 	kind       kind
 	words      []string      // words of the request
