@@ -52,7 +52,7 @@ type hold struct {
 	// alone is the time from which two conditions are met: its connection has ended, and its lease is over or
 	// endless. 0 = they are not met, or its client has another connection.
 	alone time.Duration
-	vain  bool // it has refused a try long after alone, which was counted
+	vain  bool // counted in Orphaned: it has refused a try long after alone
 }
 
 // of returns the only hold with a token; nil if there is none, or more than one.
@@ -148,8 +148,8 @@ func promised(op history.Op) time.Duration {
 	return op.Call + surely(op.TTL)
 }
 
-// lasts gives a hold the lease of an operation: h.end is the nominal end of the lease, and op.Until is the time up to
-// which the holder can rely on it.
+// lasts gives a hold the lease of an operation. It sets h.end to the nominal end of the lease, and op.Until to the
+// time up to which the holder can rely on it.
 func (h *hold) lasts(op *history.Op) {
 	op.Until, h.end = promised(*op), history.Forever
 	if op.TTL > 0 {
@@ -204,8 +204,8 @@ func (r *Reader) grant(b *book, a act) {
 	}
 }
 
-// put adds an operation and returns its index; -1 if it is not kept. The request is nil if the client was not seen. If
-// it has no reply yet, a later reply may complete the operation.
+// put adds an operation and returns its index; -1 if it is not kept. The request is nil if the client was not seen.
+// If the request has no reply yet, a later reply may complete the operation.
 func (r *Reader) put(q *sighting, op history.Op) int {
 	n := r.add(r, op)
 	if n >= 0 && q != nil && !q.answered {

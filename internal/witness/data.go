@@ -28,7 +28,7 @@ type use struct {
 
 	who string // its client: see attribute
 	in  *hold  // the hold during which it came; nil if its client held no lock then
-	of  *hold  // the same; for a use without the lock, the last hold of its client
+	of  *hold  // the same hold; for a use without the lock, the last hold of its client
 }
 
 // store is an effect on a data key. Stores keep the server's order.
@@ -213,7 +213,7 @@ func (r *Reader) last(u *use) *span {
 // and soles is true. If soles is true, only the time shows which hold a use belongs to. The first write of the
 // key need not follow a read.
 func (s *sheet) blind(soles bool) bool {
-	read, wrote := map[string]time.Duration{}, map[string]bool{} // client -> return of its last read; it used a read
+	read, wrote := map[string]time.Duration{}, map[string]bool{} // client -> return of its last read; has it used one
 	for i := range s.uses {                                      // sorted by return
 		u := &s.uses[i]
 		if u.kind == history.Load {

@@ -8,7 +8,7 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// act is a change of a lock, by a request or by a client that was not seen.
+// act is a grant, an extension or a release of a lock, by a request or by a client that was not seen.
 type act struct {
 	kind   history.Kind
 	server int

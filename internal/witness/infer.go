@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// infer makes acts, which are changes of a lock, from a request and its reply alone, because effects are not
+// infer makes acts (grants, extensions and releases) from a request and its reply alone, because effects are not
 // seen. It goes by the words of the command, or by a script's text. If that text is unknown, the script may have
 // done anything to a hold.
 func (r *Reader) infer(l *ledger, s *sighting) {
@@ -154,8 +154,8 @@ func (r *Reader) unheard(server int) {
 	}
 }
 
-// deafened records the start of a time in which any lock may change unseen. That is so if a connection to the server
-// is not parsed, and the server's effects are not read either.
+// deafened records the start of a time in which any lock may change unseen. Such a time begins if a connection to the
+// server is not parsed, and the server's effects are not read either.
 func (r *Reader) deafened(server int) {
 	if v := r.server(server); v.unseen > 0 && !v.tapped && !v.replica {
 		r.blind = append(r.blind, history.Op{Key: -1, Value: int64(server), Call: r.now})

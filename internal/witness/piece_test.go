@@ -8,8 +8,8 @@ import (
 )
 
 // TestPieces: the pieces from a reader and its remaining operations form the same history as a reader with room for
-// everything: as many operations, and the same causes of failures. No right lock is accused, even if the first pieces
-// are missing.
+// everything. It has as many operations, and the same causes of failures. No right lock is accused, even if the
+// first pieces are missing.
 func TestPieces(t *testing.T) {
 	whole, same := 0, 0
 	every := func(Lock) bool { return true }

@@ -48,7 +48,8 @@ func (b *book) tick(r *Reader, now time.Duration) {
 	}
 }
 
-// majority combines the acts of one round into a single act, by majority.
+// majority combines the acts of one round, at most one from each server, into one act. It was successful if it was on
+// a majority of the servers. For a release, one server is enough.
 func (r *Reader) majority(b *book, round []act) {
 	a, yes, unsure, quorum := round[0], 0, 0, r.o.Sites/2+1
 	for _, o := range round {

@@ -37,8 +37,8 @@ const (
 	idle                  // it is a script with a reply that usually means that it had no effect
 )
 
-// clue is an index key, by which the request that caused an effect is found: an argument that the effect names or, for
-// commands that need not name one, the intent.
+// clue is an index key, by which the request that caused an effect is found. It is an argument that the effect names
+// or, for commands that need not name one, the intent.
 type clue struct {
 	reply  reply
 	intent intent

@@ -264,8 +264,8 @@ func finished(header *history.Header, ops []history.Op, notes map[history.ID]str
 // promised tells whether the user has said how a command shows its client: by its connection or by an argument.
 func (r *Reader) promised() bool { return r.o.Holder.By == ByConnection || r.o.Holder.By == ByArg }
 
-// undecide makes uncertain operations Unknown, and returns their number. An operation is uncertain in two cases:
-// clients share connections (shared), and only the connection shows its client; or it has ended the hold of a
+// undecide makes uncertain operations Unknown, and returns their number. An operation is uncertain in two cases. (1)
+// Only its connection shows its client, and clients share connections (shared). (2) It has ended the hold of a
 // client that was not seen again. If promised is true, the user has said how a command shows its client, so no
 // operation is uncertain.
 func (s *scribe) undecide(shared, promised bool) int64 {

@@ -15,7 +15,7 @@ type state struct {
 	scored  bool     // the key is a sorted set, and counts are scores
 	counts  bool     // counts tell how often an owner has entered
 	count   int64    // for a number: its value
-	number  bool     // the number is a lock: it was given an end, lowered or deleted; a counter only grows
+	number  bool     // the number is a lock: it was given an expiry, lowered or deleted; a counter only grows
 	field   string   // for a hash that is a record of its owner: the field with the token
 	strange string   // the first command that was not understood; empty = none
 }

@@ -33,7 +33,7 @@ type Stream struct {
 	free     map[place]*write    // the last write of a key that is gone, until the next token is written there
 	calls    []call
 	longer   map[history.ID][]call // successful extensions by hold
-	extended int                   // their number
+	extended int                   // number of these extensions
 	full     bool                  // some calls were not kept
 	closed   time.Duration
 	sum      history.Stream

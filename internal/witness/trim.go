@@ -41,7 +41,7 @@ func (r *Reader) trim(from int) {
 		r.pieces++
 		clear(r.unheld)
 	}
-	to := make([]int, len(r.ops)) // by old index: the new one; -1 = removed
+	to := make([]int, len(r.ops)) // old index -> new index; -1 = removed
 	ids, used := map[history.ID]bool{}, make([]bool, len(r.pages))
 	ops, notes := r.ops[:0], map[history.ID]string{} // in place, since the operations for the recorder were copied
 	for i, op := range r.ops {

@@ -13,11 +13,12 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// told reads a script line by line: "C 1 2 SET lock:1 a NX PX 100 = OK" is a request of connection C that was called at
-// 1 ms and answered at 2 ms; "! 3 SET lock:1 a PXAT +100" an effect that was read at 3 ms, "+100" being a time of the
-// server's clock in ms; "&" in place of "!": it belongs to the transaction of the one before. "P 4": a connection is
-// passed on unseen from 4 ms on. "K 5": the programs were killed at 5 ms. An answer of "lost" never came. "T 5 1
-// replica" is about the tap of server 1; with several servers requests and effects begin with their server's number.
+// told reads a script line by line. "C 1 2 SET lock:1 a NX PX 100 = OK" is a request of connection C that was called
+// at 1 ms and answered at 2 ms. An answer of "lost" never came. "! 3 SET lock:1 a PXAT +100" is an effect that was
+// read at 3 ms, and "+100" a time of the server's clock in ms. With "&" in place of "!", it belongs to the
+// transaction of the effect before. "P 4": a connection is passed on unseen from 4 ms on. "K 5": the programs were
+// killed at 5 ms. "T 5 1 replica" is about the tap of server 1. With several servers, requests and effects begin
+// with their server's number.
 func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) {
 	t.Helper()
 	w := newWorld(1)
