@@ -22,7 +22,7 @@ const Command = "worker-process"
 // boardFD is the file descriptor with which a worker process receives the board.
 const boardFD = 3
 
-// Catalogue has the locks and counters that a command and its worker processes know by name.
+// Catalogue has the topologies, locks and counters that a command and its worker processes know by name.
 type Catalogue struct {
 	Topologies []topologies.Spec
 	Locks      []locks.Spec

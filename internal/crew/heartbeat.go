@@ -8,15 +8,15 @@ import (
 	"hammerlock/history"
 )
 
-// The heartbeat is a timer with the period beat. If it is late by more than Gap, the process was paused. Measured on
-// two cores: with two busy loops, the latest of 6000 beats was 29 ms late. With ten busy loops for each core, most
-// beats were less than 100 ms late.
+// The heartbeat is a timer with the period beat. If it is late by more than Gap, the process was paused. This was
+// measured on two cores: with two busy loops, the latest of 6000 beats was 29 ms late. With ten busy loops for each
+// core, most beats were less than 100 ms late.
 const (
 	beat = 10 * time.Millisecond
 	gap  = 100 * time.Millisecond
 )
 
-// Gap returns the shortest pause that is recorded, for leases of the given length; 0 = there are no leases. A pause
+// Gap returns the shortest pause that is recorded if leases have the given length; 0 = there are no leases. A pause
 // that costs a holder its lease is much longer.
 func Gap(lease time.Duration) time.Duration {
 	if lease == 0 {

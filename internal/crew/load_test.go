@@ -44,9 +44,9 @@ func TestPlacesOfGoroutines(t *testing.T) {
 	}
 }
 
-// TestFamilyIsTheWholeSuite: a worker process counts the CPU time of the whole suite: all processes that it has started,
-// at any depth, even if they have ended. A shell that started the suite does not belong to it, nor do the shell's other
-// children.
+// TestFamilyIsTheWholeSuite: a worker process counts the CPU time of the whole suite: all processes that it has
+// started, at any depth, even if they have ended. A shell that started the suite does not belong to it, nor do the
+// shell's other children.
 func TestFamilyIsTheWholeSuite(t *testing.T) {
 	proc := t.TempDir()
 	add := func(pid, parent int, program string, user, ended int) {

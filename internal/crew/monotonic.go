@@ -33,16 +33,16 @@ func calibrate() (moment time.Time, shared int64, doubt time.Duration) {
 	return moment, shared, doubt
 }
 
-// clockAt returns a clock with its zero at a given reading of the machine's clock. The arguments moment and shared are
-// the same instant on the two clocks.
+// clockAt returns a clock that is zero when the machine's clock reads the value of the parameter zero. The arguments
+// moment and shared are the same instant on the two clocks.
 func clockAt(ordered bool, zero int64, moment time.Time, shared int64) *history.Clock {
 	c := newClock(ordered)
 	c.Set(moment, time.Duration(shared-zero))
 	return c
 }
 
-// ClockFrom returns a run's clock with its zero at a given reading of the machine's clock, and the largest possible
-// error.
+// ClockFrom returns a run's clock that is zero when the machine's clock reads the value of the parameter zero, and
+// the largest possible error of that clock.
 func ClockFrom(zero int64, ordered bool) (*history.Clock, time.Duration) {
 	moment, shared, doubt := calibrate()
 	return clockAt(ordered, zero, moment, shared), doubt

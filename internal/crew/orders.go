@@ -79,8 +79,8 @@ func (o *Orders) lanes() int {
 	return n * o.Shape.Workers
 }
 
-// Numbers returns the numbers under which the operations of a range of workers are recorded. A worker has one number
-// for each page of a visit.
+// Numbers returns the numbers under which the operations of the workers from `from` to `to`-1 are recorded. A worker
+// has one number for each page of a visit.
 func (o *Orders) Numbers(from, to int) (all []int32) {
 	for page := range workload.Lanes(&o.Lock.Claims) {
 		for w := from; w < to; w++ {

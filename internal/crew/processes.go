@@ -215,7 +215,7 @@ func (p *Processes) Begin(chan<- struct{}) (*Session, error) {
 	return p.BeginAt(p.shared + int64(time.Since(p.moment)))
 }
 
-// BeginAt is like Begin, but its clock has the zero at a given reading of the machine's clock.
+// BeginAt is like Begin, but the run's clock is zero when the machine's clock reads the value of the parameter zero.
 func (p *Processes) BeginAt(zero int64) (*Session, error) {
 	p.session.Clock = clockAt(p.orders.Judged, zero, p.moment, p.shared)
 	for _, c := range p.all {

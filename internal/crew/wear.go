@@ -136,7 +136,7 @@ const (
 	mostPlaces = 3
 )
 
-// grown returns the places with the largest growth of their number of goroutines.
+// grown describes the places whose number of goroutines has grown most, at most mostPlaces of them.
 func grown(before, now map[string]int64) (most []string) {
 	more := func(place string) int64 { return now[place] - before[place] }
 	names := slices.SortedFunc(maps.Keys(now), func(a, b string) int {

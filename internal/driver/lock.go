@@ -195,7 +195,7 @@ func (w *worker) outcome(ctx context.Context, a *message) error {
 }
 
 // until returns the end of a lease. The lease is assumed to begin at the call, the earliest possible time. The result
-// is zero if the holder relies on the lock until it releases or loses it: the lock never expires, or it renews its
+// is zero if the holder relies on the lock until it releases or loses it. Such a lock never expires, or it renews its
 // lease and names no end.
 func (w *worker) until(call time.Time, ttl time.Duration, a *message) time.Time {
 	claims := &w.p.spec.Claims

@@ -107,8 +107,8 @@ func (p *Process) Err() error {
 
 func (p *Process) failed() bool { return p.Err() != nil }
 
-// about adds the name of the program to an error, and the lines of its output that were no messages: one of them may be
-// the answer that is missing.
+// about adds the name of the program to an error. It also adds the lines of its output that were no messages: one of
+// them may be the answer that is missing.
 func (p *Process) about(err error) error {
 	err = fmt.Errorf("driver %s: %w", p.args[0], err)
 	switch c := p.Conduct(); {

@@ -13,9 +13,9 @@ import (
 )
 
 // reach returns how the program reaches a site. The program connects to a relay, which connects as the suite's
-// clients do, if one of these is true: the servers are behind links for faults or mapped addresses; proxies identify
-// processes by their source addresses; an operator moves the primary; attached servers use TLS. For sentinels and
-// clusters there is no relay, because they announce addresses that lead past it.
+// clients do, in four cases. (1) The servers are behind links for faults or mapped addresses. (2) Proxies identify
+// processes by their source addresses. (3) An operator moves the primary. (4) Attached servers use TLS. For sentinels
+// and clusters there is no relay, because they announce addresses that lead past it.
 func (p *Process) reach(ctx context.Context, a topologies.Access, source int) (s site, err error) {
 	s = site{User: a.User, Password: a.Password, DB: a.DB, Master: a.Master, Cluster: a.Cluster, Addrs: a.Addrs}
 	plain, elsewhere := !a.Cluster && a.Master == "", len(a.Links)+len(a.Map) > 0

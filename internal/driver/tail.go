@@ -26,7 +26,7 @@ type tail struct {
 	secrets topologies.Secrets
 	line    []byte    // the current, incomplete line
 	alarm   []string  // the first line about a panic, and the lines after it
-	at      time.Time // when it came
+	at      time.Time // when that first line came
 }
 
 // alarms is the pattern of the lines by which runtimes report a panic, or an exception that was not caught.

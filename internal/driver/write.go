@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// send queues a request for writing. One write contains all requests that workers have queued before it. A write for
+// send queues a request for writing. Each write contains all requests that workers have queued before it. A write for
 // each request would wake the program each time, which costs more than the library's own messages.
 func (p *Process) send(m request, c *call) error {
 	p.mu.Lock()

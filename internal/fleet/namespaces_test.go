@@ -30,9 +30,9 @@ const (
 	machineOne     = "127.77.0.1"
 )
 
-// TestThreeMachines lets agents work in two network namespaces for a coordinator in a third. One of their clocks is a
-// day ahead, and its link is cut for 2.5 s during a run. A lease passes, and a mutex of each process fails, both
-// judged with the measured slack. A lease whose server forgets a grant fails, too.
+// TestThreeMachines lets agents work in two network namespaces for a coordinator in a third. The clock of one agent's
+// machine is a day ahead, and its link is cut for 2.5 s during a run. A lease passes, and a mutex of each process
+// fails, both judged with the measured slack. A lease whose server forgets a grant fails, too.
 func TestThreeMachines(t *testing.T) {
 	if os.Getenv(bridgeVariable) == "" {
 		t.Parallel()

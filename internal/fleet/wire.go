@@ -18,7 +18,7 @@ import (
 	"hammerlock/workload"
 )
 
-// protocol is the version of these messages.
+// protocol is the version of the messages in this file.
 const protocol = 1
 
 // The subjects. Those that end with a dot are completed by an agent's epoch.

@@ -240,7 +240,7 @@ func (e *evil) acquire(m, answer message) {
 	if e.mode != "tokenless" {
 		answer["token"] = fmt.Sprint("t", id)
 	}
-	if e.mode == "rich" { // half of the lease, and a first hold
+	if e.mode == "rich" { // this is the first hold, with half of the requested lease
 		e.count, answer["valid_ms"] = 1, m["ttl_ms"].(float64)/2
 	}
 	if e.mode == "falling" {

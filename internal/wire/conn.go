@@ -30,13 +30,13 @@ type conn struct {
 	done   chan struct{} // closed when the connection breaks
 	broken sync.Once
 
-	// used by requests
+	// used by the method requests
 	number   int64
 	name     string // name of the client, as in Request.Client
 	expected expectation
 	ahead    []pending // commands that are not forwarded yet
 
-	// used by replies
+	// used by the method replies
 	due     []pending // commands without a reply, the oldest first; those before the index first are done
 	first   int       // index in due of the oldest command
 	session session

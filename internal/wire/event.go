@@ -1,6 +1,6 @@
 // Package wire reads the traffic between programs and Redis servers. A proxy reads it between clients and a server; a
 // tap reads a server's replication stream. Both pass requests and effects to a Sink, with time stamps of one clock.
-// They do not judge, and keep no secrets and no text longer than 256 bytes.
+// They do not judge. They keep no secrets and, except for scripts, no text longer than 256 bytes.
 package wire
 
 import "time"
