@@ -251,8 +251,9 @@ type waitingLock struct {
 	waiter locks.Waiter
 }
 
-// Handed returns a grant that the lock received while it waited; ok is false if there is none. The history cannot
-// record a grant that is older than the refusal before the wait: its call would overlap the worker's last call.
+// Handed returns a grant that the lock received while it waited; ok is false if it received no grant. The
+// history cannot record a grant that is older than the refusal before the wait: its call would overlap
+// the worker's last call.
 func (c *waitingLock) Handed(key string) (l locks.Lease, since time.Time, ok bool) {
 	if q, queues := c.waiter.(locks.Queue); queues {
 		if l, since, ok = q.Handed(key); ok {

@@ -122,8 +122,8 @@ type done struct {
 func further(before int) int { return max(100, before/10) }
 
 // shorter tells whether f is better evidence than another counterexample. Two holders at the same time are better
-// than a wrong reply. Then fewer steps are better. Then a known cause is better than two grants that nothing
-// explains.
+// evidence than a wrong reply. If that is equal, fewer steps are better. If that is equal too, a known cause is
+// better than two grants that nothing explains.
 func (f *Found) shorter(than *Found) bool {
 	shown := func(f *Found) int {
 		if f.Checker != checker.Exclusion.Name || f.Cause == history.Phantom || f.Cause == history.PartKept {

@@ -264,7 +264,8 @@ func (w *world) cancelCall(client int) {
 	cancel()
 }
 
-// rest waits until something arrives, or for the time most. Virtual time advances, since all goroutines wait.
+// rest waits until an event arrives, but not longer than the duration `most`. Virtual time advances,
+// since all goroutines wait.
 func (w *world) rest(most time.Duration) {
 	if w.timer == nil {
 		w.timer = time.NewTimer(most)
