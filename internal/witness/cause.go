@@ -70,8 +70,8 @@ func (r *Reader) overdue(l *ledger, c *change, d *diff) bool {
 }
 
 // earlier looks for a call of the same script on the same connection that was answered before e was called. Such a
-// call may also have left a level of the reentrant lock. It returns the first such call, or e if there is none. Inner
-// levels are left first, and the reply to that is often 0, as if nothing had been done.
+// call may also have left a level of the reentrant lock. It returns the first such call, or e if it finds no other.
+// Inner levels are left first, and the reply to that is often 0, as if nothing had been done.
 func (l *ledger) earlier(e *entry, d *diff, may func(*entry) bool) *entry {
 	for o := range l.heard.all() {
 		if o.returned() > e.Call {

@@ -49,7 +49,7 @@ func (r *Reader) infer(l *ledger, s *sighting) {
 	}
 }
 
-// inferHeld handles commands on a lock that is held.
+// inferHeld infers a release or an extension from a command on a lock that is held.
 func (r *Reader) inferHeld(l *ledger, s *sighting, a act) {
 	if s.says == didNot && s.intent != leaves {
 		a.hold = r.robbed(l.book, func(o *orphan) bool {

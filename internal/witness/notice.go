@@ -43,8 +43,8 @@ const (
 	ForeignRelease = "foreign-release" // a late release has ended the hold of another client
 )
 
-// quietBound is the longest time that a waiting client may pass without a try. A client that has once paused longer
-// gets more time: see lapse.
+// quietBound is the longest time that a waiting client may pass without a try; after it, the client counts as gone. A
+// client that has once paused longer gets more time: see lapse.
 const quietBound = time.Second
 
 func (r *Reader) notice(n Notice) {

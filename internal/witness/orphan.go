@@ -66,8 +66,8 @@ func (r *Reader) orphaned(b *book, a *act) {
 	b.leave(r, o)
 }
 
-// robbed returns the hold of the first orphan that matches; nil if there is none. The caller has seen a reply that
-// says to the holder that the lock is not its own. So the orphan's release came from another client, and robbed
+// robbed returns the hold of the first orphan that matches; nil if no orphan matches. The caller has seen a reply
+// that says to the holder that the lock is not its own. So the orphan's release came from another client, and robbed
 // attributes it to that client.
 func (r *Reader) robbed(b *book, match func(*orphan) bool) *hold {
 	i := slices.IndexFunc(b.orphans, match)

@@ -70,7 +70,8 @@ func (q *queue) put(e *entry) {
 	e.queues = append(e.queues, q)
 }
 
-// drop counts one more removed entry. It keeps the first two list places free of removed entries.
+// drop counts one more removed entry. It keeps the first two places of the list free of removed entries, because
+// the method at reads them.
 func (q *queue) drop() {
 	q.over++
 	for q.over > 0 && (q.list[q.first].over || q.list[q.first+1].over) {

@@ -8,9 +8,9 @@ import (
 	"hammerlock/history"
 )
 
-// swapped handles a GETSET on a lock whose token is the time at which the lease ends. Its reply is the old value: if
-// that time is over, the client has the lock. Otherwise the old holder keeps the lock, with the new value. swapped
-// returns false if the old value is no such time, or if that time is too close to tell.
+// swapped handles a GETSET on a lock whose token is the time at which the lease ends. Its reply is the old value. If
+// that time is in the past, the client now has the lock. Otherwise the old holder keeps the lock, with the new value.
+// swapped returns false if the old value is no such time, or if that time is too close to tell.
 func (r *Reader) swapped(l *ledger, d *diff, q *sighting, op history.Op) bool {
 	end, ok := r.stamp(d.ended[0])
 	h := l.book.owner(d.ended[0])
