@@ -68,8 +68,8 @@ func (s *Session) Dead() (lanes []int) {
 	return lanes
 }
 
-// laneSlots returns the number of slots for each of n lanes. It is far more than a worker records between two
-// readings.
+// laneSlots returns how many operations each of n lanes has room for. These are far more than a worker
+// records between two readings.
 func laneSlots(n int) int {
 	slots := 1 << 13
 	for slots > 1<<8 && slots*n > 1<<14 {

@@ -88,8 +88,8 @@ func TestAProcessThatPanicsIsReported(t *testing.T) {
 	}
 }
 
-// TestAStoppedProcessRecordsAGap stops a worker process. It records a gap of at least that length, and no other
-// process does.
+// TestAStoppedProcessRecordsAGap stops a worker process for a while. That process records a gap of at least that
+// length, and no other process does.
 func TestAStoppedProcessRecordsAGap(t *testing.T) {
 	t.Parallel()
 	w := begun(t, func(*Orders) {})

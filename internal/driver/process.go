@@ -320,7 +320,7 @@ func (p *Process) leave(c *call, err error) error {
 
 // giveBack releases a hold whose caller has gone. The caller must hold the mutex.
 func (p *Process) giveBack(hold uint64) {
-	go func() { _ = p.send(request{Op: opRelease, Hold: hold}, newCall(opRelease, true)) }() // like a finally block
+	go func() { _ = p.send(request{Op: opRelease, Hold: hold}, newCall(opRelease, true)) }() // send needs the mutex
 }
 
 // errGone is the error of a call to a program that cannot be used any more. It is unknown whether the call was

@@ -160,8 +160,8 @@ func (m *message) plain(rest []byte) bool {
 	}
 }
 
-// field sets a field of a reply for plain. The name still has its first quote, but not its last. It returns false if
-// the value does not have the usual form.
+// field sets a field of a reply for the method plain. The name still has its first quote, but not its last. It
+// returns false if the value does not have the usual form.
 func (m *message) field(name, value []byte) bool {
 	yes := string(value) == "true"
 	switch string(name) {
@@ -362,7 +362,7 @@ func (m *message) mistake(op string) string {
 	return ""
 }
 
-// The operations.
+// The values of request.Op.
 const (
 	opOpen    = "open"
 	opAcquire = "acquire"

@@ -54,8 +54,8 @@ func TestClaimsThatNeedAnother(t *testing.T) {
 	}
 }
 
-// TestWhatOutlivesAWorker: a program declares that a worker's hold survives the worker. A lock that renews implies
-// it.
+// TestWhatOutlivesAWorker: a program declares that a worker's hold survives the worker. A program whose lock
+// renews need not declare it.
 func TestWhatOutlivesAWorker(t *testing.T) {
 	for says, want := range map[string]bool{`"expires"`: false, `"outlives"`: true, `"renews"`: true} {
 		m, err := read([]byte(`{"hello":"hammerlock-driver","protocol":1,"name":"x","version":"1","claims":[` + says +

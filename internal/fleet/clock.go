@@ -65,8 +65,8 @@ func (k *track) bounds(at int64) (lo, hi int64) {
 	return k.lo - more, k.hi + more
 }
 
-// fix chooses the offset that is used at the time `at`. The change since the last point is at most twice the drift: 1
-// ms for each second in between. So durations stay nearly exact, and time stamps keep their order.
+// fix chooses the offset that is used at the time `at`. Since the last point, the offset changes by at most twice the
+// drift, which is 1 ms for each second. So durations stay nearly exact, and time stamps keep their order.
 func (k *track) fix(at int64) {
 	if k.same {
 		return

@@ -55,7 +55,8 @@ func Again(t testing.TB, attempt func(n int) (undecided string)) {
 // Nightly reports whether a test tries all variants; otherwise it tries one of each kind.
 func Nightly() bool { return os.Getenv("NIGHTLY") != "" }
 
-// Need skips the test if a requirement is missing. The argument what names the requirement. In CI the test fails.
+// Need skips the test if a requirement is missing; in CI it fails the test instead. The argument
+// what names the requirement.
 func Need(t testing.TB, there bool, what string) {
 	t.Helper()
 	switch {

@@ -128,8 +128,8 @@ func TestClientsThatMisbehave(t *testing.T) {
 	t.Logf("%.1f MB at most", most)
 }
 
-// A client that reads only after it has written everything gets the same answers through a proxy as without one, for
-// any amount.
+// A client that reads only after it has written everything gets the same answers through a proxy as without one,
+// for any amount of data.
 func TestAFloodIsAnswered(t *testing.T) {
 	t.Parallel()
 	const n = 200_000 // more than fits into sockets, and more than is kept

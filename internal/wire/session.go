@@ -47,8 +47,8 @@ type pending struct {
 	request *Request // nil = the entry only marks the place at which parsing ends
 	role    role
 	count   int64 // for a subscription: number of confirmations that must still come
-	// depends on the role: the name of the confirmations, the selected database or protocol, or the reason why parsing
-	// ends
+	// text depends on the role: the name of the confirmations, the selected database or protocol, or the
+	// reason why parsing ends
 	text    string
 	refused string // the error that is forwarded instead of the reply
 }

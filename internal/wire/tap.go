@@ -94,8 +94,8 @@ func (t *Tap) event(e Event) {
 	t.run.Sink.Event(e)
 }
 
-// follow reads the stream and reconnects until Close ends the context. Each break of the stream is an event;
-// its end by Close is none.
+// follow reads the stream and reconnects until Close ends the context. Each break of the stream is reported as an
+// event. An end by Close is not reported.
 func (t *Tap) follow(ctx context.Context) {
 	defer close(t.done)
 	for ctx.Err() == nil {
