@@ -42,7 +42,6 @@ func (w *patient) AcquireShareWithin(ctx context.Context, key string, ttl time.D
 	return w.share(ctx, key, ttl, permits, wait)
 }
 
-// worker is the lock object of a worker.
 type worker struct {
 	p      *Process
 	number int

@@ -59,7 +59,6 @@ func (t *tail) alarmed() ([]string, time.Time) {
 	return t.clean(t.alarm), t.at
 }
 
-// last returns the last lines.
 func (t *tail) last() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,14 +97,12 @@ func (t *tail) secret(word string) {
 	t.secrets.Add(word)
 }
 
-// mask removes secrets from a text.
 func (t *tail) mask(text string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.secrets.Hide(text)
 }
 
-// text returns the output so far.
 func (t *tail) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

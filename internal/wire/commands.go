@@ -100,7 +100,6 @@ func (p *command) scriptAt() int {
 	return -1
 }
 
-// text reads the text of a script.
 func (p *command) text(f *flow, size int) error {
 	if err := f.need(size + 2); err != nil {
 		return err

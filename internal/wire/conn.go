@@ -150,7 +150,6 @@ func (c *conn) requests() {
 	_ = c.server.SetReadDeadline(time.Now().Add(lastWords))
 }
 
-// request forwards one command.
 func (c *conn) request(f *flow, p *command) error {
 	if err := f.need(1); err != nil {
 		return err

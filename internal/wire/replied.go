@@ -40,7 +40,6 @@ func (c *conn) replies() {
 	}
 }
 
-// reply forwards one reply.
 func (c *conn) reply(f *flow) error {
 	if err := f.need(1); err != nil {
 		return err

@@ -54,7 +54,6 @@ func (f *flow) reply(left *int, depth int) (r Reply, err error) {
 	return r, f.items(&r, left, depth)
 }
 
-// items reads the values of an aggregate.
 func (f *flow) items(r *Reply, left *int, depth int) error {
 	if r.Int > maxLength || depth == maxDepth {
 		return errProtocol
