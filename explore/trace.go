@@ -361,7 +361,6 @@ func (t *trace) fold() {
 
 func stamp(d time.Duration) string { return fmt.Sprintf("%.3f", float64(d.Microseconds())/1000) }
 
-// what describes the event.
 func (l *line) what() string {
 	all := l.says
 	switch {

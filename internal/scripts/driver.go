@@ -64,7 +64,6 @@ func EvilDriver(mode string, in io.Reader, out *os.File) int {
 	return 0
 }
 
-// forever blocks without end.
 func forever() { <-make(chan struct{}) }
 
 // prepare does the mode's work before the first request; a code of 0 or more ends the program.
@@ -116,7 +115,6 @@ func (e *evil) prepare() int {
 	return -1
 }
 
-// say writes a message.
 func (e *evil) say(m message) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

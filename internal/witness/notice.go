@@ -68,7 +68,6 @@ func (r *Reader) begins(b *book, h *hold, op *history.Op, w *waiter) {
 	r.notice(n)
 }
 
-// refused reports the refusal of a client's try.
 func (r *Reader) refused(b *book, w *waiter, op *history.Op) {
 	n := Notice{Kind: Refused, Key: b.key, Client: w.client, At: op.Return}
 	r.notice(n)
