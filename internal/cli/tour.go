@@ -71,8 +71,8 @@ func (e Env) tour(ctx context.Context, s signals, root *cobra.Command, o *option
 	case wrong > 0:
 		exit = Exit{Violation, fmt.Sprintf("%d of %d chapters had another outcome than expected", wrong, all)}
 	case undecided > 0:
-		exit = Exit{Inconclusive, fmt.Sprintf("%d of %d chapters are inconclusive, and no other had an unexpected outcome",
-			undecided, all)}
+		exit = Exit{Inconclusive, fmt.Sprintf("%d of %d chapters are inconclusive, and no other had an unexpected "+
+			"outcome", undecided, all)}
 	}
 	if exit.Reason != "" {
 		e.complain(errors.New(exit.Reason))
