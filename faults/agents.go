@@ -84,8 +84,8 @@ var cutAgent = Fault{
 	}),
 }
 
-// agents returns the reason why a fault of agents is unavailable. If there are agents and ok is false, the reason is
-// the text why. It is empty if the fault is available.
+// agents returns the reason why a fault that disturbs agents cannot be injected. There are two reasons: the run has
+// no agents, or ok is false; then the reason is the text why. An empty text means that the fault can be injected.
 func (s Scene) agents(why string, ok bool) string {
 	switch {
 	case s.Agents == 0:
@@ -96,7 +96,7 @@ func (s Scene) agents(why string, ok bool) string {
 	return ""
 }
 
-// agent returns a worker that it has stopped between load and store, and the worker's agent.
+// agent stops a worker between the load and the store of its counter. It returns the worker and the worker's agent.
 func (t *Target) agent(ctx context.Context) (*Caught, Agent, error) {
 	caught, err := t.holder(ctx, Loaded)
 	if err != nil {

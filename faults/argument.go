@@ -11,10 +11,12 @@ import (
 	"hammerlock/internal/human"
 )
 
-// argument checks the argument of a fault. It returns an error message; empty if the argument is valid.
+// argument checks the text of a fault's argument. It returns an error message, or an empty text if the argument is
+// valid.
 type argument func(text string) (mistake string)
 
-// timeOf makes a check that an argument is a duration. The parameter is the error message, with an example.
+// timeOf returns a check that an argument is a positive duration. The text what is the error message; it has an
+// example.
 func timeOf(what string) argument {
 	return func(text string) string {
 		if d, err := time.ParseDuration(text); err != nil || d <= 0 {
@@ -24,7 +26,8 @@ func timeOf(what string) argument {
 	}
 }
 
-// numberOf makes a check that an argument is a number from 1 on. The parameter is the error message, with an example.
+// numberOf returns a check that an argument is a number of at least 1. The text what is the error message; it has
+// an example.
 func numberOf(what string) argument {
 	return func(text string) string {
 		if n, err := strconv.Atoi(text); err != nil || n < 1 {
@@ -43,11 +46,11 @@ func oneOf(words ...string) argument {
 	}
 }
 
-// node accepts any name, because Fault.Names checks later whether the node exists.
+// node accepts any argument, because unknownName checks later whether a node has this name.
 func node(string) string { return "" }
 
-// unknownName returns an error message for the first name in the argument that does not exist in the scene. It is
-// empty if all names exist, or if the scene does not know its names yet.
+// unknownName returns an error message for the first name in the argument that does not exist in the scene. It
+// returns an empty text if all names exist, or if the names of the scene are not known yet.
 func (f Fault) unknownName(arg string, s Scene) string {
 	if f.Names == nil || arg == "" {
 		return ""
@@ -61,7 +64,7 @@ func (f Fault) unknownName(arg string, s Scene) string {
 	return ""
 }
 
-// time returns the fault's argument as a duration. The parameter is the default for a fault without an argument.
+// time returns the fault's argument as a duration, or the default without if the fault has no argument.
 func (t *Target) time(without time.Duration) time.Duration {
 	if d, err := time.ParseDuration(t.Arg); err == nil {
 		return d
@@ -69,7 +72,7 @@ func (t *Target) time(without time.Duration) time.Duration {
 	return without
 }
 
-// number returns the fault's argument as a number. The parameter is the default for a fault without an argument.
+// number returns the fault's argument as a number, or the default without if the fault has no argument.
 func (t *Target) number(without int) int {
 	if n, err := strconv.Atoi(t.Arg); err == nil {
 		return n

@@ -5,8 +5,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// Refused returns a text if a fault cannot be injected into a topology that runs with these options. The text has the
-// reason, and the option that would allow the fault. It is empty if the fault can be injected.
+// Refused returns the reason why a fault cannot be injected into a topology that runs with these options. The
+// reason includes the option that would allow the fault. An empty text means that the fault can be injected.
 func (f Fault) Refused(s Scene, o topologies.Options) string {
 	switch {
 	case unavailable(f, "", s) != "":

@@ -7,11 +7,11 @@ import (
 	"hammerlock/history"
 )
 
-// stallLasts is the time for which a worker or its process is paused: longer than its lease.
+// stallLasts is the time for which a worker or its process is paused: 1.3 leases.
 var stallLasts = length{leases: 1.3}
 
-// lateHolder returns the assumption that a long pause of the holder violates, for a lock without fencing: the holder
-// stores although its lease has ended. It is empty if holders obey their deadline.
+// lateHolder returns the assumption that a pause longer than the lease violates: the holder is done before its
+// lease ends. It returns an empty text if holders do not store after their deadline.
 var lateHolder = When(func(s Scene) bool { return !s.HeedDeadline }, slowHolder)
 
 var stallWorker = Fault{
@@ -45,8 +45,8 @@ var crashWorker = Fault{
 	},
 }
 
-// diesAlone returns the reason why a worker cannot die without its process: the process would go on holding the lock.
-// It is empty if the worker can.
+// diesAlone returns the reason why a worker cannot die without its process. If the lock outlives its worker, the
+// process would go on holding it. An empty text means that a worker can die alone.
 var diesAlone = When(func(s Scene) bool { return s.Outlives },
 	"what a worker that died holds in its process lives on: only the end of its process is a crash, "+
 		"as in kill-process with --processes 2")
@@ -92,7 +92,8 @@ var killProcess = Fault{
 	},
 }
 
-// process returns a worker that it has stopped between load and store, and the worker's process.
+// process stops a worker between the load and the store of its counter. It returns the worker and the worker's
+// process.
 func (t *Target) process(ctx context.Context) (*Caught, Process, error) {
 	caught, err := t.holder(ctx, Loaded)
 	if err != nil {

@@ -30,10 +30,10 @@ var clockJump = Fault{
 	},
 }
 
-// wrongClock is the effect of a clock that differs from the others.
+// wrongClock is the effect of a server clock that differs from the other clocks.
 var wrongClock = history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}
 
-// fastRate is the speed of a clock that ends a lease in a third of its time.
+// fastRate is the speed of a clock relative to real time. A lease lasts a third of its time on such a clock.
 const fastRate = 3
 
 var clockRate = Fault{
@@ -50,8 +50,8 @@ var clockRate = Fault{
 	},
 }
 
-// clocks changes the clocks of the servers that keep a held lock, and pauses the holder until another worker has the
-// lock.
+// clocks changes the clock of each server that keeps a held lock: it adds offset and sets the speed to rate. The
+// holder is paused until another worker has the lock.
 func (t *Target) clocks(ctx context.Context, offset time.Duration, rate float64, text string) (string, Heal, error) {
 	return t.forget(ctx, text, func(_ context.Context, n *topologies.Node, _ string) (Heal, error) {
 		return func(context.Context) error { return n.SetClock(0, 1) }, n.SetClock(offset, rate)

@@ -15,7 +15,7 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// All lists the faults: of nodes, links, messages, clocks and data, clients, agents, and programs.
+// All lists the faults of nodes, links, messages, clocks and data, clients, agents, and programs, in this order.
 var All = []Fault{
 	killPrimary, killNode, restartEmpty, restartLate, pausePrimary, pauseMinority, failover, failoverLate, lostGrant,
 	partition, partitionPrimary, cutHolder, reset, dropReply, delay, lateCommand, abandonCommand,
@@ -32,30 +32,31 @@ type Fault struct {
 	Name  string
 	Doc   string
 	Needs Needs
-	// Sources lists the loads that the fault can disturb; nil = workers, and programs if it disturbs their servers.
+	// Sources lists the loads that the fault can disturb; nil = workers, and programs whose servers it disturbs.
 	Sources []Source
 	Redis   bool     // the fault needs Redis servers, because it sends Redis commands
 	Brief   bool     // the fault needs no heal, because it ends as soon as it is injected
 	Arg     argument // checks the argument, the text after a colon; nil = the fault takes none
-	// Passes means that a fault without a duration that begins at a program's command is healed immediately.
+	// Passes means: if the fault has no duration and begins at a program's command, it is healed immediately.
 	Passes bool
 	// Message returns the change to the program's command at which the fault begins; nil = no change.
 	Message func(arg string) Message
-	// Names returns the names in an argument, and the names that exist in the scene; nil = the argument has no names.
+	// Names returns the names in an argument, and those that exist in the scene; nil = no names in an argument.
 	Names func(arg string, s Scene) (named, known []string)
-	Named string // what these names name; empty = nodes
+	Named string // what the names in the argument stand for; empty = nodes
 	// Unavailable returns the reason why the fault cannot be injected in a scene; empty or nil = it can.
 	Unavailable func(Scene) string
-	// UnavailableAttached returns the same for servers that the suite did not start; it also depends on the argument.
+	// UnavailableAttached returns the reason why the fault cannot be injected into servers that the suite did not
+	// start. The reason may depend on the argument; empty or nil = it can.
 	UnavailableAttached func(arg string) string
-	// Sends lists the keys of topologies.Destructive for the commands that the fault sends.
+	// Sends lists the destructive commands that the fault sends, as keys of topologies.Destructive.
 	Sends []string
 	// Effect returns who is affected and how. Checkers know nothing else about a fault.
 	Effect func(Scene) history.Effect
 	// lasts is the length of the fault if the plan does not say when to heal it.
 	lasts length
-	// breaks returns the assumption that the fault violates, so that a correct lock may fail; nil = derived from
-	// Effect.
+	// breaks returns the assumption that the fault violates. A correct lock may fail if its assumption is violated.
+	// If breaks is nil, Breaks derives the assumption from Effect.
 	breaks func(Scene) string
 	// targets lists the arguments that name a target, for a menu; nil = the fault itself chooses its target.
 	targets func(*topologies.Topology) []string
@@ -127,8 +128,8 @@ type Target struct {
 	TTL      time.Duration
 	Keys     int
 	LockKey  func(key int32) string
-	Caught   *Caught // the worker that has reached the point at which the fault begins; nil if it begins at a time
-	Over     func()  // the fault may call this after its effect, to be healed early
+	Caught   *Caught // the worker at whose visit the fault begins; nil if the fault begins at a planned time
+	Over     func()  // ends the fault early; nil = it cannot be ended early
 }
 
 type Workers interface {

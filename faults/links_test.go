@@ -10,8 +10,9 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// TestWhatBreaksConnectionsBlocks: a client without a reply may retry without delay, and judges must know this. A
-// late reply is waited for.
+// TestWhatBreaksConnectionsBlocks: a fault that breaks connections has Blocks set, because a client without a reply
+// may retry without delay. A fault that only delays replies does not have it set, because clients wait for the
+// reply.
 func TestWhatBreaksConnectionsBlocks(t *testing.T) {
 	for _, f := range All {
 		e, late := f.Effect(Scene{}), f.Name == delay.Name || f.Name == lateCommand.Name
@@ -21,8 +22,9 @@ func TestWhatBreaksConnectionsBlocks(t *testing.T) {
 	}
 }
 
-// TestADelayIsHealedWhenAllHasArrived: the rule ends immediately, and the heal returns when the last delayed message
-// can have arrived. Other rules delay nothing, and a heal that is cancelled does not wait.
+// TestADelayIsHealedWhenAllHasArrived: the heal of a delay ends the rule immediately, and returns when the last
+// delayed message must have arrived. The heal of any other rule returns immediately. A heal with a cancelled
+// context does too.
 func TestADelayIsHealedWhenAllHasArrived(t *testing.T) {
 	const latency, jitter = 20 * time.Millisecond, 300 * time.Millisecond
 	for name, tt := range map[string]struct {

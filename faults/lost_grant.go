@@ -44,8 +44,8 @@ func loseGrant(ctx context.Context, t *Target) (what string, heal Heal, err erro
 			"then %s was killed and replaced",
 			caught.Worker, primary.Name, primary.Name)
 	}
-	// Reset drops the bytes that the proxies block. Otherwise they would reach the replicas after the primary's
-	// death.
+	// The proxies still hold bytes that the primary sent to the replicas. Reset drops these bytes. Otherwise the
+	// replicas would get them after the primary's death.
 	reset, err := t.Topology.Network().Apply(between(primary, replicas, links.Reset))
 	if err == nil {
 		err = primary.Kill()
@@ -76,16 +76,16 @@ func between(one *topologies.Node, others []*topologies.Node, effect links.Effec
 	return r
 }
 
-// unreplicated cuts the replicas off while the lock is free there, and then stops a worker to which the primary alone
-// has granted the lock. If a replica still has an earlier grant, its release cannot reach that replica, so unreplicated
-// ends the cut and tries again. The Caught is nil if the lock makes no grant without its replicas. The returned
-// function ends the cut.
+// unreplicated makes the primary grant a lock without telling its replicas. It waits until the lock is free, cuts
+// the replicas off, and stops the worker to which the primary then grants the lock. If a replica still has an
+// earlier grant, that grant's release can no longer reach it, so unreplicated ends the cut and tries again. The
+// Caught is nil if the lock makes no grant without its replicas. The returned function ends the cut.
 func unreplicated(ctx context.Context, t *Target, site *topologies.Site, primary *topologies.Node,
 	replicas []*topologies.Node, name string) (*Caught, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, catchTimeout)
 	defer cancel()
 	for {
-		// wait for a free lock, but only for this time: the visit of an earlier holder may be much longer
+		// wait at most a tenth of a lease for a free lock, because a visit may last much longer
 		free, cancel := context.WithTimeout(ctx, t.TTL/10)
 		poll(free, func() bool { return content(free, primary, name) == "" })
 		cancel()
@@ -117,14 +117,14 @@ func unreplicated(ctx context.Context, t *Target, site *topologies.Site, primary
 	}
 }
 
-// refusing is the longest wait for a grant. After that, refusals are examined, because the lock may be waiting for its
-// replicas.
+// refusing is the longest time to wait for a grant. After it, grantedOrRefused looks at refusals, because the lock
+// may refuse all workers while its replicas are missing.
 const refusing = catchTimeout / 4
 
-// grantedOrRefused stops the next worker to which the primary grants the lock. It returns nil if there was no grant for
-// a while and a worker was refused although the lock is free. The lock is free if its key is missing, or if the key's
-// value has changed since an earlier refusal. The function look returns the value of a page's key on the primary, and
-// whether this primary serves the page.
+// grantedOrRefused stops the next worker to which the primary grants the lock. It returns nil if two things happen:
+// there was no grant for a while, and then a worker was refused although the lock is free. The lock is free if its
+// key is missing, or if the key's value has changed since an earlier refusal. The function look returns the value
+// of a page's key on the primary, and whether this primary serves the page.
 func (t *Target) grantedOrRefused(ctx context.Context, look func(page int32) (held string, here bool)) (*Caught,
 	error) {
 	holders := map[int32]string{} // page -> value of its key when a worker was refused
@@ -141,7 +141,7 @@ func (t *Target) grantedOrRefused(ctx context.Context, look func(page int32) (he
 			if caught.Go(); here && (held == "" || refused && held != before) {
 				return nil, nil
 			}
-			holders[caught.Key] = held // another worker may hold it, for a long time
+			holders[caught.Key] = held // another worker may hold the lock, perhaps for a long time
 			point, since, window = Granted, time.Now(), min(t.TTL, refusing)/10
 		case err == nil:
 			if _, here := look(caught.Key); here {

@@ -39,7 +39,7 @@ func Fitting(s Source) []string {
 // Points at which a fault can begin: a point in a worker's visit, or a reply to a command of a program.
 const (
 	Refused  = "refused"  // after a refused try, before the next try
-	Granted  = "granted"  // after a grant; a worker has learned of it, a program has not
+	Granted  = "granted"  // after a grant; a worker has received it, a program has not
 	Loaded   = "loaded"   // between load and store of the counter
 	Between  = "between"  // between two commands of a broken lock; a correct lock would send them as one
 	Extended = "extended" // after a lease was extended
@@ -53,7 +53,8 @@ var Points = []string{Refused, Granted, Loaded, Between}
 // Commands lists the points of a program: replies to its commands on the lock's key.
 var Commands = []string{Granted, Refused, Extended, Released, Read}
 
-// points lists the points at which a fault of this kind of load can begin. Those of a service are not seen.
+// points lists the points at which a fault can begin under this kind of load. A service has none, because the suite
+// does not see its commands.
 func (s Source) points() []string {
 	return map[Source][]string{OfWorkers: Points, OnWire: Commands}[s]
 }
@@ -116,8 +117,8 @@ func (s *Step) onWire(duration time.Duration) string {
 	return ""
 }
 
-// Hit tells whether the step begins at the n-th occurrence of its point, from 1. A delayed reply without a number
-// begins at every occurrence.
+// Hit tells whether the step begins at the n-th occurrence of its point, counted from 1. A step that delays replies
+// and has no number begins at every occurrence.
 func (s Step) Hit(n int) bool {
 	return s.Moment.Hit(n) || s.Nth+s.Each == 0 && s.Fault.Message != nil && s.Fault.Message(s.Arg).Delay > 0
 }
@@ -130,10 +131,11 @@ func (s Source) names() []string {
 	return append(Fitting(s), None)
 }
 
-// unsaid is the length of a fault that begins at a program's command and has no given length.
+// unsaid is the default length of a fault that begins at a program's command.
 const unsaid = 2 * time.Second
 
-// Force returns the length of a fault that begins at a program's command.
+// Force returns the length of a fault that begins at a program's command: the given length, else the delay of its
+// message, else a default. 0 means that the fault needs no time.
 func (s Step) Force() time.Duration {
 	switch {
 	case s.Lasts > 0 || s.Fault.Passes:

@@ -8,7 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// movePause is the time for which clients get ASK before the keys move, and again afterwards.
+// movePause is the time for which clients get ASK replies, once before the keys of the slot move and once
+// afterwards.
 const movePause = 150 * time.Millisecond
 
 var moveSlot = Fault{

@@ -39,7 +39,8 @@ var partition = Fault{
 	},
 }
 
-// sides returns the two sides of the partition, from the argument or at random.
+// sides returns a rule that drops the traffic between the two sides of the partition. The argument names the sides;
+// without an argument, they are drawn at random.
 func (t *Target) sides(ctx context.Context) (links.Rule, error) {
 	r := links.Rule{Effect: links.Drop}
 	if t.Arg == "" {
@@ -80,8 +81,8 @@ func sets(text string) string {
 	return "two sets, as in n1+clients/n2 or n1>n2"
 }
 
-// clientsOnly is the UnavailableAttached of partition: only clients have proxies, so it cannot cut servers from each
-// other.
+// clientsOnly is the UnavailableAttached of partition. Attached servers have proxies for the traffic of clients
+// only, so a partition cannot cut servers from each other.
 func clientsOnly(arg string) string {
 	from, to, both := strings.Cut(arg, "/")
 	if !both {
@@ -106,8 +107,8 @@ func clientsOnly(arg string) string {
 // holderParty in an argument stands for the process of a worker that holds a lock.
 const holderParty = "holder"
 
-// name replaces holderParty in a list by the clients of a process with a lock's holder. To find that process, it stops
-// a worker at the point for a moment.
+// name replaces holderParty in a list by the clients of one process: the process of a worker that holds a lock. To
+// find this process, name stops a worker at the point for a moment.
 func (t *Target) name(ctx context.Context, list []links.Party, point string) error {
 	i := slices.Index(list, holderParty)
 	if i < 0 {

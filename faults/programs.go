@@ -10,7 +10,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// ofPrograms lists the kinds of load that have programs.
+// ofPrograms lists the kinds of load that have programs under test.
 var ofPrograms = []Source{OfService, OnWire}
 
 // programStops is the effect of a paused or killed program.

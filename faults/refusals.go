@@ -12,7 +12,8 @@ import (
 // outOfMemory begins the error reply of a server that has reached its maxmemory.
 const outOfMemory = "OOM"
 
-// moreReplicas, as min-replicas-to-write, makes a server refuse writes: it is more than any primary has.
+// moreReplicas is a value of min-replicas-to-write. It is larger than any primary's number of replicas, so with it
+// a server refuses all writes.
 const moreReplicas = 1000
 
 var noWrites = Fault{
@@ -37,7 +38,7 @@ var noWrites = Fault{
 	}),
 }
 
-// pausedAtMost limits the pause of a server if the suite ends before it heals.
+// pausedAtMost limits the pause of a server, in case the suite ends before it heals the fault.
 const pausedAtMost = 20 * time.Second
 
 var pauseWrites = Fault{

@@ -78,8 +78,8 @@ func restartOfQuorum(ctx context.Context, t *Target) (string, Heal, error) {
 
 var untilTakenLasts = length{leases: 0.85}
 
-// untilTaken waits until another worker has taken the lock on a site and knows this. It waits at most 85 % of the
-// lease of the stopped worker.
+// untilTaken waits until another worker has taken the lock on a site and has learned of its grant. It waits at most
+// 85 % of a lease.
 func (t *Target) untilTaken(ctx context.Context, site *topologies.Site, key int32) {
 	ctx, cancel := context.WithTimeout(ctx, t.TTL*8/10)
 	defer cancel()
@@ -101,7 +101,8 @@ func (t *Target) owner(ctx context.Context, site *topologies.Site, name string) 
 	return content(ctx, primary, name)
 }
 
-// content returns the value of a key that is a string, or the fields of a hash; empty if there is neither.
+// content returns the value of a key that is a string, or the field names of a hash, separated by spaces. It
+// returns an empty text if the key does not exist, has another type, or cannot be read.
 func content(ctx context.Context, n *topologies.Node, name string) string {
 	if n.Do(ctx, "EXISTS", name).Val() == int64(0) {
 		return ""

@@ -10,8 +10,9 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestLiveALateRestartIsNotHurriedByTheEnd lets the run end while the node is down. A server that returns before the
-// longest lease has ended violates an assumption of correct locks, and they would be blamed.
+// TestLiveALateRestartIsNotHurriedByTheEnd lets the run end while the node is down; the restart must still be late.
+// A server that restarts before the longest lease has ended violates an assumption of correct locks, so a checker
+// would blame them.
 func TestLiveALateRestartIsNotHurriedByTheEnd(t *testing.T) {
 	top := testbed.Up(t, "single", topologies.Options{})
 	target := &Target{Scene: single, Topology: top, Rand: rand.New(rand.NewPCG(1, 1)), TTL: 300 * time.Millisecond,

@@ -30,7 +30,7 @@ type Step struct {
 	Alone bool // the time was drawn at random, so the step waits until earlier steps have ended
 }
 
-// Stretched returns the step with all its times multiplied by a number.
+// Stretched returns the step with all its times multiplied by the parameter.
 func (s Step) Stretched(by int) Step {
 	s.From, s.To = s.From*time.Duration(by), s.To*time.Duration(by)
 	if lasts, err := time.ParseDuration(s.Arg); err == nil {
@@ -67,8 +67,9 @@ func (s Step) String() string { return s.name() + s.at() }
 
 // Parse reads a list of faults, such as kill-primary@2s,heal@5s or lost-grant,delay. An item is a name, an optional
 // argument after a colon, and an optional time or point after an @. The item heal@TIME heals the faults before it.
-// Items without a time get times that the seed draws, each in its own part of the run. Parse returns all errors, each
-// with its item. If the Scene has no topology yet, it finds only errors that do not depend on the topology.
+// An item without a time gets a time that is drawn from the seed, in a part of the run of its own. Parse returns
+// all errors, each with its item. If the Scene has no topology yet, Parse finds only errors that do not depend on
+// the topology.
 func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps []Step, mistakes human.Mistakes) {
 	within := period{0, duration}
 	var open []int // indices of the steps whose times will be drawn
@@ -116,8 +117,8 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 	return steps, mistakes
 }
 
-// parse reads one item. It sets From to -1 if the time will be drawn. A duration of 0 means that the run has no known
-// end.
+// parse reads one item. From is -1 if the item has no time, so that a time will be drawn. A duration of 0 means
+// that the end of the run is not known.
 func parse(item string, s Scene, duration time.Duration) (step Step, heal bool, mistake string) {
 	name, at, timed := strings.Cut(item, "@")
 	name, arg, _ := strings.Cut(name, ":")
@@ -188,7 +189,7 @@ func (s *Step) argument(text string) (mistake string) {
 
 const processesNeeded = "needs workers in processes of their own: --processes 2 or more"
 
-// unavailable returns the reason why a fault is unavailable in a scene; empty if it is available.
+// unavailable returns the reason why a fault cannot be injected in a scene; empty if it can.
 func unavailable(f Fault, arg string, s Scene) string {
 	if why := f.misfit(s); why != "" {
 		return why
@@ -212,7 +213,7 @@ func unavailable(f Fault, arg string, s Scene) string {
 	return ""
 }
 
-// abroad returns the reason why a fault is unavailable on attached servers; empty if it is available.
+// abroad returns the reason why a fault cannot be injected into attached servers; empty if it can.
 func (f Fault) abroad(arg string, s Scene) string {
 	if f.UnavailableAttached != nil {
 		if why := f.UnavailableAttached(arg); why != "" {
@@ -230,15 +231,15 @@ func (f Fault) abroad(arg string, s Scene) string {
 
 type period struct{ from, to time.Duration }
 
-// amid returns the part of a run in which faults may be active. The parts before and after it have no faults. Only
-// without faults can a lock that does not recover be distinguished from a lock that waits.
+// amid returns the part of a run in which faults may be active. The run begins and ends without faults. Only there
+// can checkers distinguish a lock that does not recover from a lock that waits for the end of a fault.
 func amid(s Scene, duration time.Duration) period {
 	const calm = 2 * time.Second
 	return period{min(calm, duration/6), duration - min(s.TTL+s.Recovery+calm, duration/3)}
 }
 
-// auto returns the faults that a correct lock survives in the scene. If the run is too short for all, the seed draws
-// those that fit, and late has the others.
+// auto returns, in list, the faults that a correct lock survives in the scene. If the run is too short for all of
+// them, the seed decides which ones are in list; the others are in late.
 func auto(s Scene, duration time.Duration, seed uint64) (list, late []Fault) {
 	var all []Fault
 	for _, f := range All {
@@ -299,7 +300,7 @@ func (l length) of(ttl time.Duration) time.Duration {
 	return time.Duration(l.leases*float64(ttl)) + l.besides
 }
 
-// latest is the part of a fault's own period within which the fault must begin.
+// latest is a fraction of a fault's own period. The fault must begin before this part of the period is over.
 const latest = 0.30
 
 // needs returns the length of the period that a fault needs to begin, to end and to have no effect any more.
@@ -312,8 +313,8 @@ func (f Fault) needs(s Scene) time.Duration {
 	return max(least, time.Duration(float64(over)/(1-latest)))
 }
 
-// place draws the times of the steps that have none. Each step gets a period of the run in proportion to its needs. The
-// fault begins in the first 30 % of its period and is healed after 40 to 60 %.
+// place draws the times of the steps whose indices are in open. Each step gets a period of the run in proportion to
+// its needs. The fault begins in the first 30 % of its period and is healed after 40 to 60 % of it.
 func place(steps []Step, open []int, in Scene, within period, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1<<33))
 	r.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })

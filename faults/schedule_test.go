@@ -115,8 +115,8 @@ func TestAutoIsWhatARightLockSurvives(t *testing.T) {
 	}
 }
 
-// TestAutoSparesWhatAFenceNeeds: a server that returns empty has forgotten no valid lease, but the last fencing
-// token.
+// TestAutoSparesWhatAFenceNeeds: the fault restart-late forgets no valid lease, but it forgets the last fencing
+// token. So it breaks no assumption of a lock without fences, and one of a lock with fences.
 func TestAutoSparesWhatAFenceNeeds(t *testing.T) {
 	fenced := single
 	fenced.Claims.Fences = true

@@ -48,8 +48,8 @@ var flush = Fault{
 	},
 }
 
-// forget makes a site, or a quorum of sites, lose a held lock's key, and stops the holder until another worker has
-// the lock.
+// forget makes a quorum of sites lose the key of a held lock; with one site, it is that site. The holder is stopped
+// until another worker has the lock.
 func (t *Target) forget(ctx context.Context, text string,
 	lose func(context.Context, *topologies.Node, string) (Heal, error)) (string, Heal, error) {
 	caught, err := t.holder(ctx, Granted)
@@ -83,14 +83,15 @@ func (t *Target) forget(ctx context.Context, text string,
 	return fmt.Sprintf(text, strings.Join(names, "+"), caught.Worker), all(heals), nil
 }
 
-// room is the number of bytes that a server can fill with more keys before it evicts.
+// room is the number of bytes of filling keys that a server takes before it evicts.
 const room = 2 << 20
 
-// fillerLasts is the TTL of the filling keys: they are volatile, and expire after all locks.
+// fillerLasts is the TTL of the filling keys. They need a TTL so that a volatile policy may evict them, and they
+// expire after all locks.
 const fillerLasts = time.Hour
 
-// pushOut fills a server's memory until it evicts the lock's key. The filling keys were used more recently and expire
-// later.
+// pushOut fills a server's memory with keys until it evicts the lock's key. The policies prefer the lock's key,
+// because the filling keys were used more recently and expire later.
 func pushOut(ctx context.Context, n *topologies.Node, name, policy string) (Heal, error) {
 	info, err := n.Info(ctx, "memory")
 	if err != nil {
@@ -123,11 +124,12 @@ func pushOut(ctx context.Context, n *topologies.Node, name, policy string) (Heal
 	return heal, nil
 }
 
-// filler returns the prefix of the filling keys, which are in the cluster slot of the lock's key.
+// filler returns the prefix of the filling keys. It begins with the lock's key, so that they are in the same
+// cluster slot.
 func filler(name string) string { return name + ":filler:" }
 
-// sleepFor is so short that the server is not declared dead. With the fast timers, sentinels and clusters do that
-// after 500 ms.
+// sleepFor is the time for which the server does nothing. It is too short for the server to be declared dead: with
+// the fast timers of the suite, sentinels and clusters do that after 500 ms.
 const sleepFor = 200 * time.Millisecond
 
 var slowServer = Fault{

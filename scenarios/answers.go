@@ -8,8 +8,8 @@ import (
 	"hammerlock/workload"
 )
 
-// A visit is longer than the time without connections. Only then can another worker get the lock while a holder
-// believes a wrong deadline.
+// Visits last longer than the 450 ms for which connections are refused. So a holder that wrongly believes in an
+// extension is still busy when another worker gets the lock.
 var lostExtensions = Scenario{
 	Name:  "lost-extensions",
 	Class: LostAnswers,
@@ -63,7 +63,7 @@ var sleepers = Scenario{
 	},
 }
 
-// The waiters that give up come first, and have left when the first holder releases the lock.
+// The waiters that give up arrive first. They have left when the first holder releases the lock.
 var goneWaiters = Scenario{
 	Name: "gone-waiters",
 	Doc: "many come at once, every second one gives up before the first holder is done, and then no worker comes " +

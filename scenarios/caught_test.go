@@ -326,8 +326,8 @@ func wrong(t *testing.T, name string, change func(locks.Env, locks.Lock) locks.L
 	return spec
 }
 
-// TestLiveNamesAreAsPeopleWriteThem: a lock whose keys are in different slots of a cluster does not pass there. A
-// correct lock does.
+// TestLiveNamesAreAsPeopleWriteThem: a lock that uses several keys fails on a cluster if the names of these keys
+// belong to different slots. A correct lock passes.
 func TestLiveNamesAreAsPeopleWriteThem(t *testing.T) {
 	t.Parallel()
 	lock := wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return untagged{l, e.Sites[0]} })
@@ -427,8 +427,8 @@ func TestMain(m *testing.M) {
 	os.Exit(crew.Main(context.Background(), crew.Catalogue{Locks: known.Locks, Counters: workload.AllCounters}, m.Run))
 }
 
-// TestLiveWhatIsMeasuredIsJudged: a call that hangs, a call that panics, and memory that a client keeps fail their
-// run, also when the saved run is judged again.
+// TestLiveWhatIsMeasuredIsJudged: a run fails if a call hangs, if a call panics, or if a client keeps memory. It
+// fails again when the saved run is judged again.
 func TestLiveWhatIsMeasuredIsJudged(t *testing.T) {
 	t.Parallel()
 	for lock, want := range map[string]struct{ scenario, checker, cause string }{

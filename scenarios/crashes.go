@@ -44,8 +44,8 @@ var processCrash = Scenario{
 	Shape:     func(w *workload.Shape) { w.Workers = 8 },
 }
 
-// lossy is the load around the loss of a server. If the lock renews its leases, most holds are longer than one lease,
-// also those that begin after the loss.
+// lossy is the load around the loss of a server. If the lock renews its leases, most holds are longer than one
+// lease, including holds that begin after the loss.
 func lossy(w *workload.Shape) {
 	w.Workers, w.Keys, w.Hold = 24, 8, 5*time.Millisecond
 	if w.TTL > TTL {
@@ -53,8 +53,8 @@ func lossy(w *workload.Shape) {
 	}
 }
 
-// Each process sees the death of the server. If a lock replaces the server by a process's memory in the meantime, it
-// does not exclude the other process.
+// Both processes see the death of the server. A lock that falls back to the memory of its process while the server
+// is dead does not exclude the other process.
 var forgetful = Scenario{
 	Name: "forgetful",
 	Doc: "a server dies, and comes back without its keys when every lease is over. Two processes see it; what is " +

@@ -31,8 +31,8 @@ var refusedWrites = Scenario{
 	},
 }
 
-// A pause ends after all leases that ran at its beginning. It ends before the leases that a client would wrongly
-// assume after it has read a key.
+// A pause of writes is longer than a lease, so all leases that ran at its beginning have ended when it ends. A
+// client that wrongly takes a read during the pause for a success believes in a longer lease, which has not ended.
 var heldWrites = Scenario{
 	Name: "held-writes",
 	Doc: "a server holds all writes back for longer than a lease but answers reads, and later it has no memory left: " +
@@ -48,7 +48,8 @@ var heldWrites = Scenario{
 	},
 }
 
-// If the lock renews its leases, they are short, so that a hold needs many renewals.
+// A lock that renews its leases gets short ones, so that a hold needs many renewals. Other locks get leases of 30
+// s.
 var long = Scenario{
 	Name: "long",
 	Doc: "holds of more than ten seconds, with leases of half a minute or many renewals, and waiters who are as " +

@@ -43,9 +43,12 @@ var lateExtension = Scenario{
 	},
 }
 
-// If a lock uses one command for the grant and one for the release, a release that is sent in time arrives late. For
-// other locks, a lease ends between two commands. Threads of one process that share the mark of a hold disturb each
-// other's holds.
+// A late command tests two kinds of locks. 1. A lock grants with one command and releases with one: the release is
+// sent in time and arrives after the end of the lease. 2. A lock needs more commands: its lease ends between two of
+// them.
+//
+// The workers are threads of one process. If they share the value that marks a hold, they disturb each other's
+// holds.
 var lateCommands = Scenario{
 	Name: "late-commands",
 	Doc: "one in twelve commands takes longer than a lease to arrive, as of a client that is stopped before it, also " +
@@ -83,8 +86,8 @@ var slowFence = Scenario{
 	NotFor:  fences,
 	Assumed: true,
 	Counter: workload.RedisFenced,
-	// A late fencing token has an effect only if the next holder's messages are fast. This is so when a delay ends, so
-	// delays end often.
+	// A store with an old token does harm only if the next holder has stored before it. The next holder is fast
+	// enough only when a delay has just ended, so delays end often.
 	Faults: []string{"delay:120ms@200ms", "heal@500ms", "delay:120ms@800ms", "heal@1100ms", "delay:120ms@1400ms",
 		"heal@1700ms", "delay:120ms@2000ms", "heal@2300ms", "delay:120ms@2600ms", "heal@2900ms"},
 	Duration: 3700 * time.Millisecond,

@@ -7,7 +7,7 @@ import (
 	"hammerlock/workload"
 )
 
-// Readers come so seldom that the lock is free most of the time, and so often that it is never free for long.
+// The rate of readers is a compromise: the lock is free most of the time, but never for long.
 var deadReader = Scenario{
 	Name:  "dead-reader",
 	Class: Crashes,

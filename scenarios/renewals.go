@@ -20,9 +20,9 @@ var renewal = Scenario{
 	},
 }
 
-// The fault catches a holder at its grant. Holds differ in length, so grants come all the time and a cut begins when
-// it is planned. If all were alike, all pages would be granted together, and the next grant would come when the cut
-// is healed.
+// The fault cut-holder begins at the first grant after its planned time. Holds differ in length, so a grant always
+// comes soon. If all holds had the same length, all pages would be granted together, and the next grant would come
+// only at the planned end of the cut.
 var renewalCut = Scenario{
 	Name: "renewal-cut",
 	Doc: "a process is cut off from the servers for longer than a lease that it renews: " +
@@ -43,8 +43,8 @@ var renewalHangs = Scenario{
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 48, 24, 2*Renewed },
 }
 
-// Each page is a separate election, because a single one has too few terms to judge. Every process has a candidate
-// for each page. The candidates' patience is long, and a term is many times the length of a leader's work in it.
+// Each page is a separate election, because a single election has too few terms for a verdict. Every process has a
+// candidate for each page. A candidate waits long, and a term is many times as long as one visit of the leader.
 var leader = Scenario{
 	Name: "leader",
 	Doc: "elections with a candidate in each of three processes. A leader counts again and again for some leases. " +

@@ -1,5 +1,5 @@
-// Package scenarios is the catalogue of situations that strain a lock. A scenario is data: a load, the faults during
-// it, and the locks to which it applies. It makes the errors of a broken lock visible, and judges nothing.
+// Package scenarios is the catalogue of situations that strain a lock. A scenario is data: a load, the faults
+// during it, and the locks to which it applies. It provokes the errors of a broken lock; the checkers judge them.
 package scenarios
 
 import (
@@ -12,8 +12,8 @@ import (
 	"hammerlock/workload"
 )
 
-// All lists the scenarios in the order in which they are run. The first ones find most errors in the least time, so a
-// broken lock fails soon and a spent budget costs little.
+// All lists the scenarios in the order in which they are run. The first ones find most errors in the least time. So
+// a broken lock fails early, and a run that stops at the end of its time budget misses little.
 var All = []Scenario{
 	contention, twoProcesses, long, minorityHung, lateHolder, crash, threeSites, fourSites,
 	readers, upgrade, steadyReaders, deadReader, permits, crossing,
@@ -47,21 +47,21 @@ type Scenario struct {
 	Doc   string // what the scenario strains
 	// NotFor returns the reason why the scenario does not apply to the locks of a scene; empty or nil = it applies.
 	NotFor     func(faults.Scene) string
-	Assumed    bool     // no lock may assume that the faults do not happen
+	Assumed    bool     // the scenario runs although its faults violate an assumption of the lock
 	CostJudged bool     // the work that the load causes on the servers is judged
-	Unused     bool     // holders lose the lock before they store, so no page view need be counted
-	Alone      bool     // the scenario needs the machine for itself: no other runs beside it
-	Sites      int      // number of sites of a lock on several sites; 0 = as many as the topology has
+	Unused     bool     // all holders lose the lock before they store, so a run may count no page view
+	Alone      bool     // no other scenario runs at the same time, because this one needs the whole machine
+	Sites      int      // for locks on several sites: the number of sites; 0 = as many as the topology has
 	Processes  int      // number of worker processes; 0 = the workers are in the suite's process
 	Faults     []string // in the syntax of faults.Parse; nil = none
 	Wire       []string // the faults for a program with its own load; nil = the scenario is not for programs
 	// the counter of page views; the zero Spec = the plan's counter
 	Counter workload.CounterSpec
-	// MustJudge lists the checkers, of liveness and fairness, that must have had enough to judge. Both need stretches
-	// of time without a disturbance, and other scenarios have few of them on a busy machine.
+	// MustJudge lists those of the checkers of liveness and fairness that must reach a verdict. Both need stretches
+	// of time without a disturbance. Most scenarios have too few of them on a busy machine, so they list none.
 	MustJudge []string
 	Duration  time.Duration
-	Leases    int                   // number of leases, one after another, that must fit in the duration
+	Leases    int                   // number of leases, one after another, in Duration; longer leases lengthen it
 	Shape     func(*workload.Shape) // changes the default load; nil = no change
 }
 
@@ -81,8 +81,8 @@ const TTL = 400 * time.Millisecond
 // Renewed is the TTL of leases that the lock renews: long enough that a busy machine renews them in time.
 const Renewed = time.Second
 
-// Load returns the load of a scenario with this seed. Leases that the lock renews are longer. If visits take several
-// pages, there are at least as many pages.
+// Load returns the load of a scenario with this seed. Leases that the lock renews are longer, Renewed instead of
+// TTL. If a visit may take several pages, there are at least workload.MostPages pages.
 func (s Scenario) Load(seed uint64, claims history.Claims) workload.Shape {
 	w := workload.Shape{
 		Workers: 16, Keys: 1, Popularity: workload.Even, TTL: TTL, Hold: time.Millisecond, Wait: 2 * time.Second,
@@ -111,11 +111,12 @@ func (s Scenario) NotAbout() []string {
 	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(s.MustJudge, name) })
 }
 
-// recovery is the time that servers may need to recover within the scenario's normal duration.
+// recovery is the part of Scenario.Duration that is meant for the recovery of servers. If servers need more, the
+// scenario lasts longer.
 const recovery = time.Second
 
-// Lasts returns the duration of the scenario on servers that need this time to recover; renews means that the lock
-// renews its leases.
+// Lasts returns the duration of a scenario. The parameter need is the time in which the servers recover; renews
+// means that the lock renews its leases.
 func (s Scenario) Lasts(need time.Duration, renews bool) time.Duration {
 	d := s.Duration
 	if renews {
@@ -144,8 +145,8 @@ func Programs() []Scenario {
 	return slices.DeleteFunc(slices.Clone(All), func(s Scenario) bool { return s.Wire == nil })
 }
 
-// Out returns the reason why a scenario is left out in a scene: it does not apply to the lock, a fault is
-// unavailable, or a fault violates an assumption of the lock. It is empty if the scenario applies.
+// Out returns the reason why a scenario is left out in a scene: it does not apply to the lock, a fault cannot be
+// injected, or a fault violates an assumption of the lock. An empty text means that the scenario applies.
 func (s Scenario) Out(in faults.Scene) string {
 	program := in.Source == faults.OnWire // the claims of its lock are unknown
 	if in.Claims.Once && s.Name != ticks.Name && !program {
@@ -171,7 +172,8 @@ func (s Scenario) Out(in faults.Scene) string {
 	return ""
 }
 
-// own is for scenarios that count the servers' work: the requests of other users would count as the lock's.
+// own is the NotFor of scenarios that count the servers' work, because the requests of other users would count as
+// the lock's.
 func own(s faults.Scene) string {
 	if !s.Can.Own {
 		return "the servers work for others, too"
@@ -182,7 +184,8 @@ func own(s faults.Scene) string {
 	return ""
 }
 
-// alone is for scenarios on one site: on several sites, the scenario minority-hung is the same test.
+// alone is the NotFor of scenarios for locks on one site. On several sites, the scenario minority-hung is the same
+// test.
 var alone = faults.When(func(s faults.Scene) bool { return s.Sites > 1 },
 	"one of several sites that hangs is what minority-hung is about")
 
@@ -196,7 +199,8 @@ func both(a, b func(faults.Scene) string) func(faults.Scene) string {
 	}
 }
 
-// claim is for scenarios that need a certain claim of the lock. The text says what the lock must claim.
+// claim makes the NotFor of scenarios that need a certain claim of the lock. The text what says what the lock must
+// claim.
 func claim(claims func(faults.Scene) bool, what string) func(faults.Scene) string {
 	return faults.When(func(s faults.Scene) bool { return !claims(s) }, "the lock does not claim that "+what)
 }

@@ -97,8 +97,8 @@ func TestOut(t *testing.T) {
 	}
 }
 
-// TestEveryExpectationCanBeMet: its cause occurs in verdicts, its fault exists, and its scenario applies to the lock
-// on some topology.
+// TestEveryExpectationCanBeMet: for each expectation, the cause occurs in verdicts, the fault exists, and the
+// scenario applies to the lock on some topology.
 func TestEveryExpectationCanBeMet(t *testing.T) {
 	named := 0
 	for _, lock := range known.Locks {
@@ -132,8 +132,8 @@ func TestEveryExpectationCanBeMet(t *testing.T) {
 	}
 }
 
-// TestTheTimeOfAllScenarios leaves 60 s of the three-minute budget for other work and for repeated runs, also if the
-// scenarios run one after another.
+// TestTheTimeOfAllScenarios: the scenarios of a lock leave 60 s of the three-minute budget for other work and for
+// repeated runs, even if they run one after another.
 func TestTheTimeOfAllScenarios(t *testing.T) {
 	for _, lock := range known.Locks {
 		for _, on := range topologies.All {

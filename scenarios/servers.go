@@ -46,8 +46,8 @@ var fourSites = Scenario{
 	Shape:    func(w *workload.Shape) { w.Workers, w.Hold = 8, 5*time.Millisecond },
 }
 
-// The sites that granted a lock are not the sites that can extend it. One minority is silent during the grant, and
-// another during the extension; the time between the two is shorter than a hold.
+// One minority of the sites is silent during the grant, and another minority during the extension. So some sites
+// that granted a lock cannot extend it. The time between the two silences is shorter than a hold.
 var failingSites = Scenario{
 	Name: "failing-sites",
 	Doc: "leases are lengthened while one minority of the sites after another does not answer: " +
@@ -70,7 +70,7 @@ var serverHangs = Scenario{
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.CancelOneIn = 24, 8, TTL/4, TTL, 8 },
 }
 
-// The slot of the only page moves, so a client that does not find it finds nothing.
+// There is only one page, and its slot moves. A client that does not find the new server gets no lock at all.
 var movingSlot = Scenario{
 	Name: "moving-slot",
 	Doc: "the slot of the lock moves to another server of a cluster, and to the next, under holders and waiters. No " +

@@ -7,8 +7,9 @@ import (
 	"hammerlock/workload"
 )
 
-// The clocks differ by most of a lease: a key that is shorter than the lease has ended when the last worker asks. A
-// lease that is over on a slow machine may be granted again.
+// The clocks differ by most of a lease. If a lock's key expires before its lease, it is gone when the worker with
+// the latest clock asks, and the job runs twice. After the end of the lease, a second grant is allowed: it happens
+// on a slow machine.
 var ticks = Scenario{
 	Name: "ticks",
 	Doc: "machines whose clocks differ by most of a lease want to run a short job once a tick, and some ask at the " +

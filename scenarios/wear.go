@@ -7,11 +7,11 @@ import (
 	"hammerlock/workload"
 )
 
-// rounds is the number of times that the load comes and goes. With three rests, growth from one rest to the next is
-// seen twice. Memory that is allocated only once causes growth only once.
+// rounds is the number of times that the load comes and goes. Three rests show growth from one rest to the next
+// twice. Memory that is allocated only once makes the client grow only once.
 const rounds = 3
 
-// In a separate process, only the lock's clients grow.
+// The workers have processes of their own, so that only the lock's clients make these processes grow.
 var wear = Scenario{
 	Name: "wear",
 	Doc: "locks are taken and refused, then none is wanted for longer than a lease, three times: " +
@@ -26,8 +26,8 @@ var wear = Scenario{
 	},
 }
 
-// All workers take their locks together and lose them before they are done. No worker requests a lock while another
-// may still believe in it.
+// All workers take their locks at the same time, and lose them before they are done. No worker requests a lock that
+// another worker may still believe to have.
 var wearRenewals = Scenario{
 	Name: "wear-renewals",
 	Doc: "many locks are taken, and a server stops for longer than their leases, which the lock renews; " +

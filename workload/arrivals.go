@@ -8,11 +8,11 @@ import (
 	"hammerlock/history"
 )
 
-// arrivals is the schedule of visits in an open loop: a visit is due at its planned time, whether or not a worker is
-// free. Each visit is drawn when a worker takes it, so there is no queue.
+// arrivals is the schedule of visits in an open loop: a visit is due at its planned time, whether or not a worker
+// is free. Visits are not stored: each visit is drawn when a worker takes it.
 //
-// A change of Tempo may still move the due time of a visit that a worker has taken. The visits themselves never
-// change.
+// A change of Tempo may still move the due time of a visit that a worker has taken. The page and the order of
+// visits never change.
 type arrivals struct {
 	mu    sync.Mutex
 	shape *Shape
@@ -44,7 +44,7 @@ func newArrivals(p *Shape, t *Tempo) *arrivals {
 	return a
 }
 
-// take draws the next visit; false means that no more visits will become due.
+// take returns the next visit. It returns false if no more visits will become due.
 func (a *arrivals) take() (v visit, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,7 +55,7 @@ func (a *arrivals) take() (v visit, ok bool) {
 	return a.mine(end)
 }
 
-// giveBack returns a visit to the schedule. The worker has not begun it.
+// giveBack returns a visit to the schedule, because the worker has not begun it.
 func (a *arrivals) giveBack(v visit) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

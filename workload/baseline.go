@@ -8,8 +8,8 @@ import (
 	"hammerlock/locks"
 )
 
-// increment adds a page view by one atomic operation of the store, without a lock. Before that, it waits as long as a
-// holder of a lock would.
+// increment adds a page view by one atomic operation of the counter, without a lock. Before that, it waits as long
+// as a holder of a lock would.
 func (w *worker) increment(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	if reason := w.stay(ctx, g); reason != history.None {
 		return history.Failed, reason
@@ -17,7 +17,8 @@ func (w *worker) increment(ctx context.Context, g *grant) (history.Outcome, hist
 	return w.add(ctx, g)
 }
 
-// add adds a page view by one atomic operation. Without a reply, the replaced value is unknown.
+// add adds a page view by one atomic operation, and records the count that was replaced. Without a reply, that
+// count is unknown.
 func (w *worker) add(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	op := w.lane.Call(history.Store, g.key)
 	op.Hold = g.hold
@@ -50,8 +51,8 @@ func (w *worker) optimistic(ctx context.Context, g *grant) (history.Outcome, his
 	}
 }
 
-// transact makes one attempt for optimistic. The reason history.Conflict means that another worker has stored in
-// between.
+// transact makes one load and one store for the function optimistic. The reason history.Conflict means that another
+// worker has stored in between.
 func (w *worker) transact(ctx context.Context, g *grant) (outcome history.Outcome, reason history.Reason) {
 	load := w.lane.Call(history.Load, g.key)
 	load.Hold = g.hold

@@ -26,9 +26,9 @@ type Counter interface {
 	Close() error
 }
 
-// Shown is a Counter with fencing that also checks the token of a load. After a load it rejects the loads and stores
-// of earlier holders with locks.ErrFenced, because their store would change the value that was read. It remembers the
-// loader's token minus one, so that the loader itself can still store.
+// Shown is a Counter with fencing that checks the token at a load too. After a load, it rejects loads and stores of
+// earlier holders with locks.ErrFenced: their store would change the value that the loader has read. The counter
+// keeps the loader's token minus one, so that the loader itself can still store.
 type Shown interface {
 	LoadFor(ctx context.Context, page string, fence int64) (Count, error)
 }
@@ -38,7 +38,8 @@ type Lister interface {
 	LoadAll(ctx context.Context, pages []string) ([]Count, error)
 }
 
-// Adder is a Counter that adds one view atomically and returns the count before. Holders of a shared lock use it.
+// Adder is a Counter that adds one view atomically and returns the count that it replaced. Holders of a shared lock
+// use it.
 type Adder interface {
 	Add(ctx context.Context, page string, writer history.ID) (replaced Count, err error)
 }
@@ -47,8 +48,8 @@ type Adder interface {
 type Atomic interface {
 	Counter
 	Adder
-	// Transact passes a page's count to visit, which may store once. If another worker has stored in between, that
-	// store returns locks.ErrConflict. Transact returns the error of visit, or of the load.
+	// Transact passes a page's count to the function visit, which may call store once. If another worker has stored
+	// in between, store returns locks.ErrConflict. Transact returns the error of visit, or of the load.
 	Transact(ctx context.Context, page string, visit func(seen Count, store func(Count) error) error) error
 }
 
@@ -133,7 +134,7 @@ func (c Count) text(fenced bool) []byte {
 	return b
 }
 
-// parseCount parses the format of text.
+// parseCount parses the text that Count.text returns.
 func parseCount(text string) (Count, error) {
 	views, rest, _ := strings.Cut(text, " ")
 	writer, fence, fenced := strings.Cut(rest, " ")

@@ -14,8 +14,8 @@ var backstopStore = CounterSpec{
 	Open:   func(e CounterEnv) (Counter, error) { return backstopCounter{redisCounter{e.Client}}, nil },
 }
 
-// backstopCounter is broken on purpose: it checks whether two tokens are equal, as many forum answers recommend. A
-// fence must check which token is greater.
+// backstopCounter is broken on purpose: it checks that the stored token is equal to the holder's, as many forum
+// answers recommend. A fence must check that the holder's token is greater.
 type backstopCounter struct{ redisCounter }
 
 var storeIfMarked = redis.NewScript(`

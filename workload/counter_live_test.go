@@ -106,8 +106,8 @@ func TestLiveOnlyAFencedStoreRefusesStaleTokens(t *testing.T) {
 	})
 }
 
-// TestLiveALoadShowsItsToken lets a holder store between the load and the store of the next holder. Without fencing
-// the next holder would overwrite that store.
+// TestLiveALoadShowsItsToken lets a late holder store between the load and the store of the next holder. The
+// counter must reject this store, because the next holder would overwrite it.
 func TestLiveALoadShowsItsToken(t *testing.T) {
 	onEveryCounter(t, func(t *testing.T, s CounterSpec, c Counter) {
 		shown, ok := c.(Shown)

@@ -76,7 +76,7 @@ func (r redisCounter) Store(ctx context.Context, page string, c Count) error {
 
 func (redisCounter) Close() error { return nil }
 
-// addOne increments the count. It returns the old value, which names the operation that wrote it.
+// addOne increments the count. It returns the old value: the count, and the ID of the operation that wrote it.
 var addOne = redis.NewScript(`
 local old = redis.call("GET", KEYS[1])
 local views = old and tonumber(string.match(old, "^%d+")) or 0
@@ -113,8 +113,8 @@ func (r redisCounter) Transact(ctx context.Context, page string, visit func(Coun
 // redisFencedCounter stores the last fencing token with the count. One script compares the tokens and writes.
 type redisFencedCounter struct{ redisCounter }
 
-// storeIfNewer compares tokens as numbers. Lua is exact up to 2^53, and tokens stay far below. Each holder stores
-// once, so a store with the same token is another holder's and is rejected.
+// storeIfNewer compares tokens as numbers. Lua's numbers are exact up to 2^53, and tokens are far below that. Each
+// holder stores once, so a second store with the same token comes from another holder. It is rejected.
 var storeIfNewer = redis.NewScript(`
 local old = redis.call("GET", KEYS[1])
 local fence = old and tonumber(string.match(old, "%d+$")) or 0
@@ -126,8 +126,8 @@ func (r redisFencedCounter) Store(ctx context.Context, page string, c Count) err
 	return accepted(storeIfNewer.Run(ctx, r.client, []string{page}, c.text(true), c.Fence).Int64())
 }
 
-// loadIfNewer returns false if the holder's token is not greater than the stored token. Otherwise it sets the stored
-// token to the holder's token minus one, so that the holder can still store.
+// loadIfNewer returns false if the holder's token is not greater than the stored token. Otherwise it returns the
+// count, and sets the stored token to the holder's token minus one, so that the holder can still store.
 var loadIfNewer = redis.NewScript(`
 local old = redis.call("GET", KEYS[1]) or "0 0 0"
 local count, fence = string.match(old, "^(%d+ %d+) (%d+)$")

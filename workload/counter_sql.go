@@ -82,8 +82,8 @@ func (s *sqlCounter) Add(ctx context.Context, page string, writer history.ID) (C
 	})
 }
 
-// change runs a transaction that locks the row of a page, reads it, and writes the count that next returns. The result
-// seen is the count before.
+// change runs a transaction that locks the row of a page, reads it, and writes the count that the function next
+// returns. The result seen is the count before the change.
 func (s *sqlCounter) change(ctx context.Context, page string, next func(seen Count) (Count, error)) (seen Count,
 	err error) {
 	tx, err := s.db.BeginTx(ctx, nil)

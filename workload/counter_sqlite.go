@@ -31,8 +31,8 @@ const sqliteDriver = "sqlite"
 // sqliteBusy is the time for which a statement waits for other processes, in milliseconds.
 const sqliteBusy = "5000"
 
-// sqliteConnections is the number of connections of each process. SQLite allows one writer; readers do not wait for
-// it.
+// sqliteConnections is the number of connections of each process. SQLite allows one writer at a time; readers do
+// not wait for the writer.
 const sqliteConnections = 4
 
 const (
@@ -53,8 +53,8 @@ var sqliteStatements = Statements{
 	Outcome:      busy,
 }
 
-// openSQLite opens the database file and creates its table. Writes do not wait for the disk: the operating system
-// keeps them after a kill of the process, and no run goes on after a crash of the machine.
+// openSQLite opens the database file and creates its table. Writes do not wait for the disk. If the process is
+// killed, the operating system still has them; if the machine crashes, the run is over anyway.
 func openSQLite(file string, fenced bool) (Counter, error) {
 	db, err := sql.Open(sqliteDriver, (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(),
 		RawQuery: url.Values{

@@ -13,7 +13,8 @@ import (
 	"hammerlock/locks"
 )
 
-// Point is a place in a visit at which a fault can stop the worker: it waits there until the fault decides.
+// Point is a place in a visit at which a fault can stop the worker. The worker waits there until the fault gives it
+// an order.
 type Point uint32
 
 // The points.
@@ -199,8 +200,8 @@ func (g *Gate) pass(ctx context.Context, p Point, worker, key int32, hold histor
 	}
 }
 
-// die ends the worker as if its process were killed: it releases nothing. A new worker takes its place. If its lock
-// cannot be opened, die sets w.err, and the run is invalid.
+// die ends the worker as if its process were killed: it releases nothing. A new worker with a new lock object takes
+// its place. If this lock object cannot be opened, die sets w.err, and the run is invalid.
 func (w *worker) die(key int32, hold history.ID) (outcome history.Outcome, reason history.Reason, told bool) {
 	now := w.clock.Now()
 	crash := history.Op{Kind: history.Crash, Key: key, Hold: hold, Call: now, Outcome: history.OK}

@@ -94,8 +94,8 @@ func TestGateNeedsMemory(t *testing.T) {
 	}
 }
 
-// TestAPlaceThatStaysEmptyIsAnError lets a worker die that cannot be replaced. It makes no more visits, its lock is
-// closed, and Run returns the error.
+// TestAPlaceThatStaysEmptyIsAnError lets a worker die that cannot be replaced. The dead worker makes no more
+// visits, its lock is closed, and Run returns the error.
 func TestAPlaceThatStaysEmptyIsAnError(t *testing.T) {
 	for name, reopen := range map[string]func(int) (locks.Lock, error){
 		"nobody": nil, "no connection": func(int) (locks.Lock, error) { return nil, io.ErrUnexpectedEOF },

@@ -18,8 +18,8 @@ const (
 	offFor    = 5 * time.Second
 )
 
-// given is the value of turn for an abandoned worker. If its call returns later, its goroutine ends and records
-// nothing.
+// given is the value of worker.turn for an abandoned worker. If the call of this worker returns later, its
+// goroutine ends and records nothing.
 const given = 1 << 63
 
 // enter is called before each lock call and leave after it, so turn is odd while a call is open.
@@ -31,7 +31,7 @@ func (w *worker) leave() {
 	}
 }
 
-// waits has the time that a worker has spent inside its open lock call.
+// waits describes the open lock call of one worker.
 type waits struct {
 	turn      uint64
 	inside    time.Duration // time inside the call, without the time for which this process was paused
@@ -78,8 +78,9 @@ func (c *Workers) watch(ctx, stop context.Context, workers []*worker, ended <-ch
 	return hung
 }
 
-// look cancels the contexts of a worker that is inside one call for too long, and later abandons the worker. It
-// returns whether it has abandoned the worker.
+// look cancels the contexts of a worker that is inside one call for too long, and later abandons the worker. The
+// parameter ran is the time for which this process ran since the previous look. It returns whether it has abandoned
+// the worker.
 func (c *Workers) look(ctx context.Context, w *worker, x *waits, ran time.Duration) bool {
 	turn := w.turn.Load()
 	if turn%2 == 0 || turn != x.turn {
@@ -128,8 +129,8 @@ func (w *worker) stack() string {
 	return ""
 }
 
-// ofTheLock returns the part of a stack trace that is in the lock's code: from the panic, if there is one, to the call
-// by the worker's own code.
+// ofTheLock returns the lines of a stack trace that belong to the lock's code. They begin after the panic, if there
+// is one, and end before the worker's own code.
 func ofTheLock(stack string) []string {
 	lines := strings.Split(strings.TrimSpace(stack), "\n")
 	if at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic(") }); at >= 0 {

@@ -37,8 +37,8 @@ func (s *sticking) Release(ctx context.Context, lease locks.Lease) error {
 	}
 }
 
-// TestACallThatDoesNotReturnEndsNoRun: the other workers go on. The call is cancelled when they have ended, and
-// abandoned if it ignores that. If it returns later, it records nothing.
+// TestACallThatDoesNotReturnEndsNoRun: the other workers go on. When they have ended, the open call is cancelled,
+// and abandoned if it ignores that. If it returns later, it records nothing.
 func TestACallThatDoesNotReturnEndsNoRun(t *testing.T) {
 	for name, heeds := range map[string]bool{"one that heeds its context": true, "one that does not": false} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,7 @@ type Stretch struct {
 	From, To time.Duration
 	Rate     Rate
 	Burst    int // open loop: number of additional visits that are due together, at From
-	Workers  int // closed loop: only the first workers, this many, visit; 0 = all workers
+	Workers  int // closed loop: only this many workers visit, those with the lowest numbers; 0 = all
 }
 
 // constant tells whether the rate never changes.
@@ -43,8 +43,8 @@ func (s *Stretch) due(at time.Duration) float64 {
 // Visits is the number of visits that become due in the stretch; with Poisson arrivals it is the mean.
 func (s *Stretch) Visits() float64 { return float64(s.Burst) + s.due(s.To) }
 
-// after returns the time at which n more visits have become due since the time at. The stretch must have that many
-// left.
+// after returns the time at which n visits have become due, counted from the time at. At least n visits must be
+// left in the stretch.
 func (s *Stretch) after(at time.Duration, n float64) time.Duration {
 	if s.Rate.constant() {
 		return at + time.Duration(n/s.Rate.First*float64(time.Second))
@@ -130,7 +130,7 @@ func (s *Shape) Resting(now time.Duration) (from, to time.Duration) {
 	return to - s.Rest, to
 }
 
-// takesPart waits until this worker of a closed loop may visit. False means that it may not visit again.
+// takesPart waits until this worker of a closed loop may visit. It returns false if the worker may not visit again.
 func (w *worker) takesPart(stop context.Context) bool {
 	all := w.shape.Stretches
 	if w.shape.Rounds > 0 {

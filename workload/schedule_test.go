@@ -33,8 +33,8 @@ func dueIn(all []arrival, from, to time.Duration) (n int) {
 	return n
 }
 
-// TestStretchesHaveTheirRates: with uniform arrivals, each stretch has as many visits as its rate says, and each half
-// and quarter has as many as the integral says.
+// TestStretchesHaveTheirRates: with uniform arrivals, each stretch has as many visits as its rate says. Each half
+// and quarter of a stretch has as many visits as the integral of the rate says.
 func TestStretchesHaveTheirRates(t *testing.T) {
 	p := Shape{Workers: 1, Keys: 1, Rate: 1, Arrivals: Uniform, Seed: 3, Stretches: stretches(
 		Stretch{To: 2 * time.Second, Rate: Rate{First: 100, Last: 100}},

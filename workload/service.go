@@ -11,8 +11,8 @@ import (
 // Service is a counter behind the service under test. A visit is one request to it.
 type Service interface {
 	Counter
-	// Visit counts one view of a page. It returns the count from the reply, or 0 if the reply contains none. With an
-	// error, it returns the status of the reply, or 0 if there was none.
+	// Visit counts one view of a page. It returns the count from the reply, or 0 if the reply contains none. If it
+	// returns an error, the result count is the HTTP status of the reply, or 0 without a reply.
 	Visit(ctx context.Context, worker int, key int32) (count int64, err error)
 }
 
@@ -44,8 +44,8 @@ func (w *worker) request(ctx context.Context, key int32) (history.Outcome, histo
 	return outcome, reason
 }
 
-// unreachedPause is the least pause of a worker of a closed loop after a service took no connection. Without it,
-// workers would use a whole CPU and fill the history.
+// unreachedPause is the shortest pause of a closed-loop worker after the service accepted no connection. Without
+// the pause, workers would use a whole CPU and fill the history.
 const unreachedPause = 10 * time.Millisecond
 
 // rest returns the worker's pause before its next visit of a closed loop.

@@ -53,8 +53,8 @@ func (w *worker) choose(g *grant) {
 	}
 }
 
-// open adds the beginning of a call to the history of the additional pages. It must be called before the lock sends
-// anything.
+// open records the beginning of a lock call for each additional page. It must be called before the lock sends a
+// command.
 func (g *grant) open(kind history.Kind) {
 	for i := range g.more {
 		s := &g.more[i]
@@ -64,8 +64,8 @@ func (g *grant) open(kind history.Kind) {
 	}
 }
 
-// close adds the end of a call to the history of the additional pages, with the result of the first page. After that,
-// the caller adds it for the first page.
+// close records the end of a lock call for each additional page, with the result of the first page. Afterwards, the
+// caller records the first page.
 func (g *grant) close(first *history.Op) {
 	for i := range g.more {
 		s := &g.more[i]
@@ -79,8 +79,8 @@ func (g *grant) close(first *history.Op) {
 	}
 }
 
-// answeredAll classifies the result of a call that concerns all pages of a visit. If the lock answers "lost", it does
-// not say which page it lost.
+// answeredAll classifies the result of a call that concerns all pages of a visit. If the lock reports a loss, it
+// does not say which page it lost, so the outcome is Unknown.
 func (w *worker) answeredAll(kind history.Kind, err error) (history.Outcome, history.Reason) {
 	outcome, reason := w.answered(kind, err)
 	if reason == history.Lost && len(w.grant.more) > 0 {
@@ -89,7 +89,7 @@ func (w *worker) answeredAll(kind history.Kind, err error) (history.Outcome, his
 	return outcome, reason
 }
 
-// mark adds an event of the visit to the history of the additional pages.
+// mark records an event of the visit for each additional page.
 func (g *grant) mark(what history.Op) {
 	for i := range g.more {
 		s := &g.more[i]
@@ -122,8 +122,8 @@ func (w *worker) loadMore(ctx context.Context, g *grant) (outcome history.Outcom
 	return outcome, reason
 }
 
-// storeMore writes the counters of the additional pages. It skips the pages after the holder's deadline or a loss of
-// the hold.
+// storeMore writes the counters of the additional pages. It writes no more of them after the holder's deadline, or
+// after the lock has reported the loss of the hold.
 func (w *worker) storeMore(ctx context.Context, g *grant) {
 	for i := range g.more {
 		s := &g.more[i]

@@ -61,7 +61,7 @@ func (s *shelf) Release(_ context.Context, l locks.Lease) error {
 func (s *shelf) Close() error { return nil }
 
 // TestAVisitOfSeveralPagesIsAVisitOfEach: each page has a record of the same calls with the same outcomes, and its
-// own views. The workers in these records have one caller. Every number of pages and every order occurs.
+// own views. All lanes of a worker have the same caller. Every number of pages and every order occurs.
 func TestAVisitOfSeveralPagesIsAVisitOfEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plan := Shape{

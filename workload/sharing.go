@@ -38,8 +38,8 @@ func (w *worker) remain(ctx context.Context, g *grant) history.Reason {
 		w.now = 0
 		return w.varied(ctx, g)
 	}
-	// If visits are longer than the lease, half of the re-entries come before the first renewal. A renewal that fails
-	// then shows that the inner release has ended the hold.
+	// If visits are longer than the lease, half of the re-entries come before the first renewal. If the inner
+	// release has wrongly ended the hold, this renewal fails.
 	early := w.shape.Hold > w.shape.TTL && w.group.Claims.Reentrant && w.rand.IntN(2) == 0 &&
 		w.clock.Now() < g.asked+w.ttl()/3
 	if early && !w.reenter(w.during(ctx), g) {

@@ -80,15 +80,15 @@ func (w *worker) during(ctx context.Context) context.Context {
 	return ctx
 }
 
-// moment draws the time after which a visit is cancelled: 10 µs to 10 ms. So it is before, during or long after a
-// call.
+// moment draws the time after which a visit is cancelled: 10 µs to 10 ms. So the cancellation comes before, during
+// or long after a lock call.
 func (w *worker) moment() time.Duration {
 	return time.Duration(float64(10*time.Microsecond) * math.Pow(1000, w.rand.Float64()))
 }
 
 // late tells whether a holder that obeys its deadline must not store any more. A store takes time, so late is true
-// from 90 % of the lease on. If the lock renews its leases, the holder knows no deadline, but notices when it was
-// paused for longer than half a lease.
+// from 90 % of the lease on. If the lock renews its leases, the holder knows no deadline. Then late is true if the
+// holder's wait lasted more than half a lease longer than planned, because it was paused.
 func (w *worker) late(g *grant) bool {
 	switch {
 	case !w.shape.HeedDeadline:

@@ -176,8 +176,8 @@ func TestEverySecondWorkerAsksForLongerLeases(t *testing.T) {
 	}
 }
 
-// TestALeaderCountsAgainAndAgain during its term. A term that is cut short keeps what it has counted. Each worker
-// keeps its page.
+// TestALeaderCountsAgainAndAgain: a leader counts repeatedly during its term. If its term is cut short, its earlier
+// counts remain valid. Each worker always visits the same page.
 func TestALeaderCountsAgainAndAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		term, lose, end time.Duration
@@ -211,8 +211,8 @@ func TestALeaderCountsAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestVariedExtensions: they come early and late, to shorter and longer leases, and the holder stays until the last
-// lease.
+// TestVariedExtensions: extensions come early and late, to shorter and longer leases. The holder stays until the
+// last lease.
 func TestVariedExtensions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &leased{scripted: granting(), lasts: time.Hour}

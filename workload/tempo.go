@@ -24,7 +24,7 @@ type tempoWords struct {
 
 type change struct {
 	from  time.Duration // time on the run's clock at which the change takes effect
-	plan  time.Duration // planned due time of the visits that are now due at the time from
+	plan  time.Duration // planned time of a visit that is now due at the time from
 	speed float64       // speed after that time; 1 = as planned
 }
 
@@ -79,7 +79,7 @@ func (t *Tempo) changes() int {
 	return int(t.words.n.Load())
 }
 
-// due returns the time at which a visit is due, from its planned time.
+// due converts the planned time of a visit to the time at which it is due after all changes of the rate.
 func (t *Tempo) due(planned time.Duration) time.Duration {
 	for n := t.changes(); n > 0; n-- {
 		if c := &t.words.changes[n-1]; planned >= c.plan {

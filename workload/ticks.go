@@ -6,9 +6,9 @@ import (
 )
 
 // tick waits for the next tick of the worker's clock and returns the page for that tick. Like a cron job on many
-// machines, each worker tries to do the same task at the same time. The workers' clocks differ by constants. For half
-// of the workers the constant is 0, so these ask at the same moment. Worker 1 has the largest constant, so that every
-// tick is asked for late, too. The result ok is false after the last tick.
+// machines, each worker tries to do the same task at the same time. Each worker's clock is late by a constant. For
+// half of the workers the constant is 0, so these ask at the same moment. Worker 1 has the largest constant, so
+// each tick has one late request at least. The result ok is false after the last tick.
 func (w *worker) tick(stop context.Context) (due time.Duration, key int32, ok bool) {
 	number := w.shape.First + w.number
 	if w.begun == 0 && number%2 == 1 {

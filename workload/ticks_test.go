@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// TestEachWorkerAsksOnceATick: each worker has its own clock, every second clock is right, and one is late by
+// TestEachWorkerAsksOnceATick: each worker has its own clock. Every second clock is right, and one clock is late by
 // the largest difference.
 func TestEachWorkerAsksOnceATick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,8 @@ const TracePrefix = "trace:"
 // wrongLines is the largest number of invalid lines that an error message lists.
 const wrongLines = 5
 
-// epoch separates offsets from dates: a number of seconds from here on is a Unix time.
+// epoch is the smallest number in a trace that counts as a Unix time. Smaller numbers are offsets in seconds from
+// the start of the run.
 const epoch = 1e9
 
 // stamps are the accepted formats of a date in a trace.
@@ -75,7 +76,8 @@ func ReadTrace(path string) (due []time.Duration, err error) {
 	return due, nil
 }
 
-// readDue parses one time and returns seconds. The argument start holds the first date of the trace; readDue sets it.
+// readDue parses one time and returns it in seconds: a number as it stands, or a date as the time since the first
+// date of the trace. The argument start holds this first date; readDue sets it.
 func readDue(text string, start *time.Time) (float64, error) {
 	if n, err := strconv.ParseFloat(text, 64); err == nil && n >= 0 && n < math.MaxInt64/float64(time.Second) {
 		return n, nil

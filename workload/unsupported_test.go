@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestALockThatCannotExtendHasDoneNothing: the error of Extend leaves no doubt. The same error from Acquire may be a
-// network error.
+// TestALockThatCannotExtendHasDoneNothing: errors.ErrUnsupported from Extend means that nothing was changed. From
+// Acquire, it may be a network error, so the outcome is unknown.
 func TestALockThatCannotExtendHasDoneNothing(t *testing.T) {
 	w := &worker{group: &Workers{}}
 	err := fmt.Errorf("mine: %w", errors.ErrUnsupported)

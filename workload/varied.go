@@ -14,8 +14,9 @@ var (
 	extendsTo    = []float64{0.5, 3}
 )
 
-// varied fills the time between load and store. It extends the lease early or late, to a longer or a shorter one, and
-// then waits for 80 % of the last lease. The visit ends without a store if the length of the lease is unknown.
+// varied fills the time between load and store. It extends the lease early or late, to a longer or a shorter one,
+// and then waits for 80 % of the last lease. If the outcome of an extension is unknown, so is the length of the
+// lease, and the visit ends without a store.
 func (w *worker) varied(ctx context.Context, g *grant) history.Reason {
 	if !w.reenter(w.during(ctx), g) {
 		return history.Lost

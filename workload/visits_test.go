@@ -17,8 +17,9 @@ func TestAWorkerMakesAsManyVisitsAsAreAsked(t *testing.T) {
 	}
 }
 
-// TestReentriesBeforeAndAfterALongHold: re-entries come at the beginning of the outer hold, to show what the end of
-// an inner hold does to it, and at its end, to show what its lease did.
+// TestReentriesBeforeAndAfterALongHold: if a hold is longer than the lease, re-entries come at its beginning and at
+// its end. The early ones show whether the end of an inner hold ends the outer hold. The late ones show what became
+// of the outer hold's lease.
 func TestReentriesBeforeAndAfterALongHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for hold, want := range map[time.Duration]bool{2 * time.Millisecond: false, 20 * time.Millisecond: true} {

@@ -12,8 +12,8 @@ import (
 var ErrCalledOff = errors.New("the wait was called off")
 
 // await waits before the next try, until the lock signals or the backoff has passed. The result woken says which of
-// the two ended the wait. When the visit's patience ends, the lock's wait is cancelled and leaves the lock's queue;
-// then over is true, since another try would be last in the queue.
+// the two ended the wait. When the visit's patience ends, await cancels the lock's wait, and the lock leaves its
+// queue. Then over is true: the visit must not try again, because it would be last in the queue.
 func (w *worker) await(ctx context.Context, name string, left time.Duration) (woken history.Wake, over bool) {
 	waiter, ok := w.lock.(locks.Waiter)
 	if !ok {
@@ -35,8 +35,8 @@ func (w *worker) await(ctx context.Context, name string, left time.Duration) (wo
 	return wake, err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
 }
 
-// handed records a grant that the lock received while its worker waited inside the lock. That grant came after the last
-// refusal, which is when w.now was read. It returns false if there was no such grant.
+// handed records a grant that the lock received while its worker waited inside the lock. The time of the grant is
+// later than w.now, which is the time of the last refusal. It returns false if there was no such grant.
 func (w *worker) handed(g *grant, woken history.Wake) bool {
 	q, ok := w.lock.(locks.Queue)
 	if !ok {
@@ -81,8 +81,8 @@ func (w *worker) ask(ctx context.Context, g *grant, called time.Duration) (locks
 	return w.lock.Acquire(ctx, name, w.ttl())
 }
 
-// waited splits an Acquire that has waited inside the lock into two operations: a refused one, and then the granted
-// one. The record then shows that the lease began during the second, which waited returns.
+// waited splits the record of an Acquire that has waited inside the lock into two operations: a refused one, and
+// then a granted one. So the record shows that the lease began during the second operation, which waited returns.
 func (w *worker) waited(g *grant, op *history.Op, again time.Duration) *history.Op {
 	again = min(again, w.clock.Now()) - 1
 	split := func(lane *history.Lane, op *history.Op) *history.Op {
@@ -96,7 +96,7 @@ func (w *worker) waited(g *grant, op *history.Op, again time.Duration) *history.
 	return split(w.lane, op)
 }
 
-// giveUp makes the lock leave its queue.
+// giveUp makes the lock leave its queue: it calls Wait with a context that is already cancelled.
 func (w *worker) giveUp(name string) {
 	waiter, ok := w.lock.(locks.Waiter)
 	if !ok {
@@ -109,8 +109,8 @@ func (w *worker) giveUp(name string) {
 	w.leave()
 }
 
-// extend makes the lease end after the time to, counted from now; with 0 it does nothing. It returns whether the hold
-// is still valid.
+// extend extends the lease to the length to, counted from now. If the length is 0, it does nothing. It returns
+// whether the hold is still valid.
 func (w *worker) extend(ctx context.Context, g *grant, to time.Duration) bool {
 	if to == 0 {
 		return true

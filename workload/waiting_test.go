@@ -31,8 +31,8 @@ func (l *waiting) AcquireWithin(_ context.Context, key string, ttl, wait time.Du
 	return locks.Lease{Key: key, Token: "t", Until: until, Tried: refusedFor}, nil
 }
 
-// TestALockThatWaitsByItself: its history is like that of a lock whose worker tries again and again. The lease begins
-// with the granted try or later.
+// TestALockThatWaitsByItself: the history of such a lock is like that of a lock whose worker tries again and again.
+// The lease does not begin before the granted try.
 func TestALockThatWaitsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &waiting{}
@@ -119,8 +119,9 @@ func (*early) AcquireWithin(context.Context, string, time.Duration, time.Duratio
 	return locks.Lease{}, locks.ErrBusy
 }
 
-// TestAVisitThatGaveUpItsPlaceAsksNoMore: another try would be at the end of the queue, and a judge would take both
-// for one wait. Both locks have a queue and leave it: one when its context ends, one when it says that it is busy.
+// TestAVisitThatGaveUpItsPlaceAsksNoMore: another try would be at the end of the queue, and a checker would take
+// the two waits for one. Both locks have a queue and leave it: one when its context ends, one when it says that it
+// is busy.
 func TestAVisitThatGaveUpItsPlaceAsksNoMore(t *testing.T) {
 	busy := func(int) error { return locks.ErrBusy }
 	for _, l := range []locks.Lock{&leaver{scripted{acquire: busy}}, &early{scripted{acquire: busy}}} {

@@ -18,18 +18,19 @@ type worker struct {
 	lane     *history.Lane
 	clock    *history.Clock
 	lock     locks.Lock
-	number   int           // in this process
+	number   int           // number of the worker in this process, from 0
 	apart    time.Duration // see tick
 	rand     *rand.Rand
 	keys     *chooser
 	timer    *time.Timer
-	// now is the last reading of the clock; 0 if something was sent or waited for since. It saves readings, which are
-	// expensive.
+	// now is the last reading of the clock, kept because readings are expensive. It is 0 if it is too old: the
+	// worker has sent a command or waited since.
 	now   time.Duration
 	free  time.Duration // first time at which the visit was due and the worker was free
 	began time.Duration // when the visit began
 	grant grant         // of the visit
-	// without a judge: the record of the store, which is written together with the end of the visit; nil = none
+	// if no checker reads the history: the record of the store, which is written together with the end of the
+	// visit; nil = no such record
 	stored  *history.Op
 	cleanup context.Context // context for releases, which is valid even after the run was cancelled
 	callOff func()          // cancels the contexts of all lock calls, cleanup included
@@ -194,7 +195,7 @@ type grant struct {
 	lease locks.Lease
 	asked time.Duration // call of the last Acquire
 	at    time.Duration // time at which the worker learned that the lock was granted
-	// permits is the number that the visit requests; 0 = all of them.
+	// permits is the number of permits that the visit requests; 0 = it requests the lock exclusively.
 	permits int
 	// unsure means that the outcome of the last extension is unknown: the lease may have become shorter.
 	unsure bool
@@ -204,7 +205,7 @@ type grant struct {
 func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 	op := w.call(history.Acquire, g.key)
 	for woken := history.AtOnce; ; op = w.lane.Call(history.Acquire, g.key) {
-		// a stamp in a record may be later than the reading of the clock that it was made from
+		// op.Call may be in the future: a stamp may be later than the clock reading from which it was made
 		called := min(op.Call, w.clock.Now())
 		g.open(history.Acquire)
 		lease, err := w.try(w.during(ctx), g, called)
@@ -242,14 +243,14 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 		if woken, over = w.await(w.during(ctx), g.page.Lock, left); w.handed(g, woken) {
 			return history.None
 		}
-		// a lock that waits itself has given up, and has left its queue
+		// a lock that waits inside Acquire has given up, and has left its queue
 		if _, waits := w.lock.(locks.Patient); over || waits && reason == history.Busy {
 			return history.Impatient
 		}
 	}
 }
 
-// count adds a page view, under a lock or by a baseline.
+// count adds a page view, under a lock or by a baseline, which uses no lock.
 func (w *worker) count(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	switch {
 	case g.permits > 0:
@@ -281,7 +282,7 @@ func (w *worker) once(ctx context.Context, g *grant) (history.Outcome, history.R
 	return outcome, reason
 }
 
-// load reads the counter. Without a judge, only a failed load is recorded.
+// load reads the counter. If no checker reads the history, only a failed load is recorded.
 func (w *worker) load(ctx context.Context, g *grant, s *spot) (Count, history.Outcome, history.Reason) {
 	var op *history.Op
 	if w.group.Judged {
@@ -346,8 +347,8 @@ func (w *worker) release(key int32, hold history.ID, lease *locks.Lease, left in
 	w.now = w.lane.Return(op)
 }
 
-// releaseStored releases a hold whose store is not recorded yet. If all went well, it records store, release and the
-// end of the visit together and returns true.
+// releaseStored releases a hold whose store is not recorded yet. If all went well, it records the store, the
+// release and the end of the visit in one record, and returns true.
 func (w *worker) releaseStored(g *grant) (told bool) {
 	op := w.stored
 	w.stored = nil

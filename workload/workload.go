@@ -19,7 +19,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// Arrivals is how the due times of an open loop are distributed.
+// Arrivals says how the due times of an open loop are distributed.
 type Arrivals string
 
 // The distributions of arrivals.
@@ -31,7 +31,7 @@ const (
 // AllArrivals lists the distributions.
 var AllArrivals = []Arrivals{Poisson, Uniform}
 
-// Popularity is how visits are distributed over pages.
+// Popularity says how visits are distributed over pages.
 type Popularity string
 
 // The popularities.
@@ -59,11 +59,11 @@ type Shape struct {
 	Faithful   bool
 	Think      time.Duration // closed loop: pause of a worker between two visits
 	Wait       time.Duration // patience: a visit gives up this long after its due time
-	Hurry      time.Duration // closed loop: patience of every second worker, starting with the first; 0 = as Wait
+	Hurry      time.Duration // closed loop: patience of every second worker, those with odd numbers; 0 = as Wait
 	Retry      time.Duration // mean backoff between two tries; each is drawn from 0.5 to 1.5 of it
 	Extend     time.Duration // a visit extends its lease to this length before it stores; 0 = it does not extend
 	Extensions int           // how often a visit waits and extends before it stores; 0 = once
-	// a visit extends its lease early and late, to shorter and longer ones, until the end of the last one
+	// a visit extends its lease early and late, to shorter and longer leases, and stays for most of the last one
 	Varied       bool
 	HeedDeadline bool // a holder whose deadline has passed does not store; it still releases
 	StopAtEnd    bool // a visit in progress stops waiting at the End
@@ -118,14 +118,14 @@ type Workers struct {
 	Lanes   []*history.Lane
 	Locks   []locks.Lock // by worker
 	Counter Counter
-	// Counting is how a visit counts. The Counter must support it: see Does.
+	// Counting says how a visit counts. The Counter must support it: see Does.
 	Counting locks.Counting
 	Pages    []Page             // by key
 	Gate     *Gate              // lets faults stop workers; nil = no fault does that
 	Tempo    *Tempo             // changes the rate of an open loop; nil = it stays as planned
 	Claims   history.Claims     // what the lock claims to offer; the workload uses all of it
 	Secrets  topologies.Secrets // passwords that must not appear in error texts
-	// a checker will read the history, so record each call of a visit
+	// a checker will read the history, so each call of a visit is recorded
 	Judged bool
 	// Patience is how long a lock call may stay open after the last visit was due. Then it is cancelled, and later
 	// abandoned. 0 = no limit.
@@ -141,9 +141,9 @@ type Page struct {
 	Views string // the counter's key
 }
 
-// Pages names the pages of a run. Braces keep the keys of a page in one slot of a cluster, and no name is a prefix of
-// another. With bare, names look as in applications: page-1 is a prefix of page-10, one in five has a hash tag, and one
-// in five has 150 bytes with unusual characters.
+// Pages names the pages of a run. Braces keep the keys of a page in one slot of a cluster, and no name is a prefix
+// of another. If bare is true, names look as in applications: page-1 is a prefix of page-10, one in five has a hash
+// tag, and one in five has 150 bytes with unusual characters.
 func Pages(prefix string, n int, bare bool) []Page {
 	pages := make([]Page, n)
 	for i := range pages {
@@ -244,7 +244,7 @@ func (w *worker) carryOut(ctx, stop context.Context) {
 	w.run(ctx, stop)
 }
 
-// numbers lists the numbers under which the worker's operations are recorded.
+// numbers lists the worker numbers of the worker's lanes. Its operations are recorded under these numbers.
 func (w *worker) numbers() (all []int32) {
 	for i := w.number; i < len(w.group.Lanes); i += w.shape.Workers {
 		all = append(all, w.group.Lanes[i].Worker())
@@ -252,8 +252,9 @@ func (w *worker) numbers() (all []int32) {
 	return all
 }
 
-// within makes the contexts for the worker's calls. They stay open when the worker ends, because a lock may have
-// started goroutines under them that serve other workers too. They are cancelled by callOff.
+// within makes two contexts for the worker's lock calls. It returns the context for visits; w.cleanup is the
+// context for releases. Both stay open when the worker ends, because a lock may have started goroutines under them
+// that serve other workers too. The function w.callOff cancels both.
 func (w *worker) within(ctx context.Context) context.Context {
 	off, callOff := context.WithCancel(ctx)
 	cleanup, callOffCleanup := context.WithCancel(context.WithoutCancel(ctx))

@@ -225,8 +225,8 @@ func parts(ops []history.Op) (all []history.Op) {
 	return all
 }
 
-// TestWhereNobodyJudgesGoodLoadsAreSilent compares the records for checkers with those for meters. They differ only
-// in successful loads and in the hashes of tokens.
+// TestWhereNobodyJudgesGoodLoadsAreSilent compares a history that is recorded for checkers with one that is only
+// recorded for measurements. They differ only in successful loads and in the hashes of tokens.
 func TestWhereNobodyJudgesGoodLoadsAreSilent(t *testing.T) {
 	for _, judged := range []bool{true, false} {
 		t.Run(fmt.Sprintf("judged=%v", judged), func(t *testing.T) {
@@ -543,8 +543,8 @@ func (c clumsy) Release(ctx context.Context, l locks.Lease) error {
 	return err
 }
 
-// TestWhereNobodyJudgesAVisitIsToldInOne has visits that succeed, visits whose load fails and visits whose release
-// fails.
+// TestWhereNobodyJudgesAVisitIsToldInOne lets some visits succeed, some fail at their load, and some fail at their
+// release.
 func TestWhereNobodyJudgesAVisitIsToldInOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var releases, failed atomic.Int64
