@@ -2,15 +2,16 @@ package history
 
 import "time"
 
-// Agreement is how well the clocks of a run's processes agree.
+// Agreement says how well the clocks of a run's processes agree.
 type Agreement struct {
-	// Slack is how much the clocks of any two worker processes may differ; 0 within a process.
+	// Slack is the largest difference between the clocks of any two worker processes; 0 if there is only one
+	// process.
 	Slack time.Duration `json:"slack_ns"`
-	// Doubts are the error bounds of each process's clock, by process number; empty = only Slack is known.
+	// Doubts has the error bounds of each process's clock, indexed by process number; empty = only Slack is known.
 	Doubts []Doubt `json:"doubts,omitempty"`
 }
 
-// MaxDoubt is the error bound of a clock about which nothing is known: longer than any run.
+// MaxDoubt is the error bound of a clock about which nothing is known. It is longer than any run.
 const MaxDoubt = 1000 * time.Hour
 
 // Doubt is the largest possible error of a process's clock.
@@ -38,7 +39,7 @@ func (d *Doubt) between(e *Doubt) time.Duration {
 	return d.Own + d.Offset + e.Own + e.Offset
 }
 
-// Between is the largest difference between the clocks of two processes.
+// Between returns the largest difference between the clocks of processes p and q.
 func (a *Agreement) Between(p, q int16) time.Duration {
 	switch {
 	case p == q:

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// AppendOps encodes operations to send to another machine: the records of a native file, plus whole Visits.
+// AppendOps encodes operations to send them to another machine, and appends them to b. The encoding is that of a
+// native file. A Visit, which files do not have, is followed by its Released and Began.
 func AppendOps(b []byte, ops []Op) []byte {
 	var prev time.Duration
 	for i := range ops {

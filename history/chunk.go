@@ -79,10 +79,10 @@ func parseHead(b []byte) (h chunkHead, ok bool) {
 // end is the payload of the last chunk.
 type end struct {
 	Partial string `json:"partial"`           // why the rest is missing; empty = nothing is missing
-	Allowed bool   `json:"allowed,omitempty"` // the plan allowed the rest to be missing
+	Allowed bool   `json:"allowed,omitempty"` // the user allowed the rest to be missing
 	Ops     int    `json:"ops"`
-	// Slack and Doubts are the clock bounds if they were measured at the end; without a Slack those of the header
-	// apply.
+	// Slack and Doubts are the clock bounds that were measured at the end of the run. If Slack is 0, the bounds in
+	// the header apply.
 	Slack  time.Duration `json:"slack_ns,omitempty"`
 	Doubts []Doubt       `json:"doubts,omitempty"`
 

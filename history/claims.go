@@ -1,6 +1,6 @@
 package history
 
-// Claims are a lock's promises; judges hold it to them. AllClaims explains each.
+// Claims are a lock's promises, which checkers verify. AllClaims explains each.
 type Claims struct {
 	Excludes  bool `json:"excludes"`
 	Expires   bool `json:"expires"`
@@ -30,7 +30,7 @@ type Claim struct {
 	Says   string              // the promise
 	Driver string              // the promise as the driver protocol states it; empty = drivers cannot claim it
 	Flag   func(*Claims) *bool // the field of Claims; nil = it is no boolean
-	// Made reports whether a lock claims it, if the flag alone does not decide that.
+	// Made reports whether a lock makes this claim; nil = the Flag alone decides that.
 	Made func(*Claims) bool
 	// Judges are the checkers of the claim. The first one must pass. Nil = no checker judges it.
 	Judges []string

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Feed receives the operations that another machine records, in the order of their returns, and the time up to which
-// they are complete. A Merge combines it with the lanes of this machine.
+// Feed receives the operations that another machine records, in the order of their returns. It also knows the time
+// up to which they are complete. A Merge combines a Feed with the lanes of this machine.
 type Feed struct {
 	mu   sync.Mutex
 	ops  []Op
@@ -16,9 +16,9 @@ type Feed struct {
 }
 
 // Add copies operations into the feed; any goroutine may call it. After the call, the feed has every operation that
-// returned before upTo. The argument open has the calls without a return. Add drops those that began at upTo or later,
-// because earlier operations of their workers may be missing: a judge would conclude that the visit before ended
-// without a release.
+// returned before upTo. The argument open has the calls without a return. Add drops those that began at upTo or
+// later, because earlier operations of their workers may still be missing. A checker would otherwise conclude that
+// the worker's visit before ended without a release.
 func (f *Feed) Add(ops, open []Op, upTo time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -27,8 +27,8 @@ func (f *Feed) Add(ops, open []Op, upTo time.Duration) {
 	f.upTo = max(f.upTo, upTo)
 }
 
-// End says that nothing more comes. The feed delays the history no longer, and Flush emits the calls that were open
-// last.
+// End says that no more operations will be added. From then on, the feed does not delay the history, and Flush
+// emits the calls that were open last.
 func (f *Feed) End() { f.Add(nil, f.still(), Forever) }
 
 func (f *Feed) still() []Op {

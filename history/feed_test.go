@@ -42,8 +42,8 @@ func TestBatchesComeBack(t *testing.T) {
 	})
 }
 
-// TestFeedsHoldTheHistoryBack merges a lane and a feed. Nothing is emitted before the feed is complete up to then. A
-// feed that has ended delays nothing.
+// TestFeedsHoldTheHistoryBack merges a lane and a feed. An operation is emitted only when the feed is complete up
+// to its return. A feed that has ended delays nothing.
 func TestFeedsHoldTheHistoryBack(t *testing.T) {
 	clock := NewOrderedClock(time.Hour)
 	lane, feed := NewLane(clock, 0, 0, 16, nil), &Feed{}

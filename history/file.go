@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Writer writes a native file during the run: a crash loses only operations added after the last Flush. One goroutine
-// uses it. After an error it writes nothing more and repeats the error.
+// Writer writes a native file during the run: a crash loses only operations added after the last Flush. Only one
+// goroutine may use it. After an error, it writes nothing more and returns the same error again.
 type Writer struct {
 	// Proven is the measured agreement of the clocks, for Close to write; zero = the header has it.
 	Proven Agreement
@@ -59,7 +59,7 @@ func (f *Writer) Add(op *Op) error {
 	return nil
 }
 
-// Note immediately writes a description of an operation's effect, of at most 64 KiB.
+// Note writes a description of an operation's effect immediately. The text has at most 64 KiB.
 func (f *Writer) Note(id ID, text string) error {
 	if len(text) > maxNote/3 && len(strings.ToValidUTF8(text, "\uFFFD")) > maxNote {
 		return errNote
@@ -68,8 +68,8 @@ func (f *Writer) Note(id ID, text string) error {
 	return f.chunk(noteChunk, append(b, strings.ToValidUTF8(text, "\uFFFD")...))
 }
 
-// Inject immediately writes a fault that is in no plan. Its operations refer to it by its place after the header's
-// faults.
+// Inject immediately writes a fault that is not in the plan. It gets the next index after the header's faults. The
+// Fault and Heal operations of the fault refer to this index.
 func (f *Writer) Inject(i Injection) error {
 	b, err := json.Marshal(i)
 	if err != nil {
@@ -88,8 +88,8 @@ func (f *Writer) Flush() error {
 	return err
 }
 
-// Close writes the remaining operations and the end: partial says why the history is incomplete; empty = it is whole.
-// The underlying writer stays open.
+// Close writes the remaining operations and the end of the file. The text partial says why the history is
+// incomplete; empty = it is whole. The underlying writer stays open.
 func (f *Writer) Close(partial string) error {
 	if len(partial) > maxNote {
 		return errNote

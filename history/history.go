@@ -5,11 +5,11 @@ import "time"
 // History is the record of a run.
 type History struct {
 	Header
-	// Ops are in the order of their returns; calls without a return come last. After a read from a file they lie in
-	// Space.
+	// Ops are in the order of their returns; calls without a return come last. If they were read from a file, their
+	// memory belongs to Space.
 	Ops   []Op
 	Space Space
-	// Notes describe the effect of a Fault or Heal.
+	// Notes maps the ID of a Fault or Heal to a description of its effect.
 	Notes map[ID]string
 	// Partial says why the end is missing; empty = the history is whole.
 	Partial string
@@ -17,7 +17,7 @@ type History struct {
 	Allowed bool
 }
 
-// Header is the information about a run that judges need besides the operations.
+// Header is the information about a run that checkers need besides the operations.
 type Header struct {
 	Name     string    `json:"name"`
 	Started  time.Time `json:"started"`
@@ -37,21 +37,22 @@ type Header struct {
 	// number of servers in the topology; servers from this number on are the counter's. 0 = unknown
 	Nodes   int    `json:"nodes,omitempty"`
 	Counter string `json:"counter,omitempty"` // where page views are stored; CounterOnTopology = on the lock's servers
-	Fenced  bool   `json:"fenced,omitempty"`  // the store refuses a fencing token smaller than an earlier one
+	Fenced  bool   `json:"fenced,omitempty"`  // the counter refuses a fencing token smaller than an earlier one
 
 	// Service says that the visits went to a service that does its own locking. Each Store is then one request
 	// without a hold. Its Value is the count in the answer since the run began; 0 = the answer had none.
 	Service bool `json:"service,omitempty"`
 
-	// Wire says that the history was read from network traffic, and what could not be seen there; empty = workers
-	// recorded it.
+	// Wire is empty if workers recorded the history. If the history was read from network traffic, Wire says what
+	// could not be seen there.
 	Wire string `json:"wire,omitempty"`
 
 	// ServerErrors says that server errors do not count against the lock. Other people run the servers and may have
 	// filled their memory, or the servers stand in for Redis and lack commands.
 	ServerErrors bool `json:"server_errors,omitempty"`
 
-	// Session says that a hold ends with the connection it was granted on, so also when its holder dies.
+	// Session says that a hold ends with the connection on which it was granted. So it also ends when its holder
+	// dies.
 	Session bool `json:"session,omitempty"`
 
 	// Heeds says that a holder does not store once its deadline has passed.
@@ -61,7 +62,8 @@ type Header struct {
 	// is "not judged" instead of "inconclusive".
 	NotAbout []string `json:"aside,omitempty"`
 
-	// Unseen has the checkers whose subject could not be observed at all, with the reason. They are not judged.
+	// Unseen maps each checker whose subject could not be observed at all to the reason. These checkers do not
+	// judge the run.
 	Unseen map[string]string `json:"unseen,omitempty"`
 
 	// Measured is known at the end of the run only; nil = nothing was measured.
@@ -69,12 +71,13 @@ type Header struct {
 
 	Claims Claims `json:"claims"`
 	Bounds Bounds `json:"bounds"`
-	// Faults are the planned ones, then those injected by hand; Op.Value of a Fault is the index.
+	// Faults lists the planned faults, then those injected by hand. Op.Value of a Fault or Heal is an index into
+	// this list.
 	Faults []Injection `json:"faults"`
 }
 
-// Caller is the worker that made a call. A visit that takes several pages at once has a worker number for each page.
-// Numbers that differ by a multiple of Callers are one caller.
+// Caller returns the worker that made the calls with this worker number. A visit that takes several pages at once
+// has a worker number for each page. Numbers that differ by a multiple of Callers belong to one caller.
 func (h *Header) Caller(worker int32) int32 {
 	if h.Callers == 0 || worker < 0 {
 		return worker
@@ -94,13 +97,13 @@ const (
 	Updates  = "lost-updates"
 )
 
-// Bounds are the errors of time that judges allow for.
+// Bounds are the largest errors of clocks and delays that checkers allow for.
 type Bounds struct {
 	Agreement
 	Rate  float64       `json:"rate"`     // fraction by which servers' clocks may run faster or slower
 	Round time.Duration `json:"round_ns"` // largest rounding or freeze of a server's clock
-	// Recovery is the longest time until clients are served again after servers are healthy or after a failover; 0 =
-	// unknown.
+	// Recovery is the longest time for which clients get no service after the servers have become healthy or have
+	// failed over; 0 = unknown.
 	Recovery time.Duration `json:"recovery_ns,omitempty"`
 	// Gap is the shortest pause of a process that is recorded as a Gap; 0 = pauses are not recorded.
 	Gap time.Duration `json:"gap_ns,omitempty"`

@@ -292,8 +292,8 @@ func TestIDNamesLaneAndNumber(t *testing.T) {
 	}
 }
 
-// BenchmarkRecord measures one operation of a visit: two stamps, the outcome, publishing; and taking it out in a
-// batch.
+// BenchmarkRecord measures one operation of a visit. The writer makes two stamps, sets the outcome and publishes
+// the operation. The reader takes operations out in batches.
 func BenchmarkRecord(b *testing.B) {
 	b.Run("call+return", func(b *testing.B) {
 		clock := NewClock(0)

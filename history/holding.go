@@ -6,8 +6,8 @@ import (
 )
 
 // Holding is the hold of one worker, computed from its operations in the order of their returns. Measurements,
-// displays and reports use it while operations arrive. Judges use the whole history instead. The zero value holds
-// nothing.
+// displays and reports use it while operations arrive. Checkers use the whole history instead. The zero value means
+// that the worker holds nothing.
 type Holding struct {
 	ID    ID // the granted Acquire; 0 = the worker holds nothing
 	Key   int32
@@ -25,17 +25,17 @@ type Change uint8
 const (
 	Unchanged Change = iota
 	Granted
-	Prolonged // by an extension, also of a watchdog, or by a re-entry
+	Prolonged // by an extension, of the worker or of a watchdog, or by a re-entry
 	Told      // the holder was told of the loss; its worker may go on
 	GivenBack // a release was called; its outcome may be unknown or failed
 	Died      // the worker died with the hold
 	Left      // the visit ended without a release
 )
 
-// Believed is the time until which the worker may rely on its hold.
+// Believed returns the time until which the worker may rely on its hold.
 func (h *Holding) Believed() time.Duration { return min(h.Until, h.Lost) }
 
-// Observe applies an operation of the worker.
+// Observe applies an operation of the worker to its Holding, and returns what changed.
 func (h *Holding) Observe(op *Op) Change {
 	mine := h.ID != 0 && op.Hold == h.ID
 	switch op.Kind {

@@ -2,15 +2,17 @@ package history
 
 import "fmt"
 
-// ids turns the ids in a file of JSON lines into IDs. IDs of our own histories are kept. Ids of other systems may be
-// any text. Their lane is the worker, in the order of appearance, and their number counts the worker's lines.
+// ids turns the ids in a file of JSON lines into IDs. If this package wrote the file, they are kept. The ids of
+// other systems may be any text; then the lane of an ID is the worker, numbered in the order of appearance, and its
+// number counts the worker's lines.
 type ids struct {
 	foreign bool
-	symbols map[string]ID  // if foreign: texts by symbol; ID, Hold and Seen of operations are symbols until finish
+	symbols map[string]ID  // if foreign: a temporary ID for each text; operations have these IDs until finish
 	notes   map[int]string // by index of the operation
 }
 
-// read sets the ids of a line's operation; before are the operations read so far.
+// read sets the ids of a line's operation. The argument before has the operations that were read earlier. If this
+// line has the first foreign id, their ids are replaced by temporary ones too.
 func (x *ids) read(before []Op, l *line) {
 	if !x.foreign {
 		ok := true

@@ -4,7 +4,8 @@ package history
 // an array for each lane.
 type Index []numbers // by lane
 
-// numbers has the places of a lane's operations; the first place belongs to operation number first.
+// numbers has one place for each operation of a lane. The first place belongs to the operation whose number is
+// first.
 type numbers struct {
 	first  uint64
 	places []int32
@@ -49,7 +50,7 @@ func (s Span) size() uint64 {
 	return s.Last - s.First + 1
 }
 
-// Place is the place for an ID; nil if it is outside the spans.
+// Place returns a pointer to the value for an ID; nil if the ID is outside the spans.
 func (x Index) Place(id ID) *int32 {
 	lane := id.Lane()
 	if lane < 0 || lane >= len(x) {
@@ -63,7 +64,7 @@ func (x Index) Place(id ID) *int32 {
 	return &l.places[n]
 }
 
-// Find is the value for an ID; 0 if it has none.
+// Find returns the value for an ID; 0 if it has none.
 func (x Index) Find(id ID) int32 {
 	if place := x.Place(id); place != nil {
 		return *place

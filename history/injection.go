@@ -20,8 +20,8 @@ type Injection struct {
 	Effect Effect        `json:"effect,omitzero"`
 }
 
-// Effect says what a fault can do, so that judges depend on neither its name nor its note. Judges treat the zero
-// Effect as unknown: the fault may have done anything.
+// Effect says what a fault can do, so that checkers depend on neither its name nor its note. Checkers treat the
+// zero Effect as unknown: the fault may have done anything.
 type Effect struct {
 	Hits   []Party `json:"hits,omitempty"`
 	Loses  Loss    `json:"loses,omitempty"`
@@ -47,7 +47,7 @@ type Loss string
 const (
 	NoLoss      Loss = ""
 	LosesKeys   Loss = "keys"   // the keys are lost, and no other server has them
-	LosesWrites Loss = "writes" // a server takes over that may lack the last writes
+	LosesWrites Loss = "writes" // a server that may lack the last writes takes over
 	LosesTime   Loss = "time"   // leases end early or late
 )
 
@@ -56,7 +56,7 @@ var (
 	losses  = []Loss{NoLoss, LosesKeys, LosesWrites, LosesTime}
 )
 
-// Known reports whether the effect is described.
+// Known reports whether the effect is known. The zero Effect is not.
 func (e *Effect) Known() bool { return len(e.Hits) > 0 }
 
 // Hit reports whether the fault may hit a party.

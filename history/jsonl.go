@@ -17,7 +17,7 @@ const (
 	maxLine      = 2 * maxPayload
 )
 
-// firstLine and lastLine enclose a file of JSON lines. FORMAT.md describes the format.
+// firstLine and lastLine are the first and the last line of a file of JSON lines. FORMAT.md describes the format.
 type firstLine struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
@@ -27,7 +27,7 @@ type firstLine struct {
 type lastLine struct {
 	End     string `json:"end"` // complete or partial
 	Partial string `json:"partial,omitempty"`
-	Allowed bool   `json:"allowed,omitempty"` // the plan allowed the rest to be missing
+	Allowed bool   `json:"allowed,omitempty"` // the user allowed the rest to be missing
 	Ops     *int   `json:"ops,omitempty"`
 }
 
@@ -147,7 +147,7 @@ func (l *lines) all() error {
 	}
 }
 
-// line returns the next line, nil at the end. A torn line has no line feed.
+// line returns the next line, or nil at the end of the file. The result torn means that the line has no line feed.
 func (l *lines) line() (text []byte, torn bool, err error) {
 	text, err = l.r.ReadSlice('\n')
 	l.start = l.next

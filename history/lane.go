@@ -10,15 +10,16 @@ import (
 // Lane is the log of one goroutine: a ring with one writer and one reader, without locks. The writer calls Call,
 // Return and Mark. The reader, a Merge, takes the returned operations and sees the open call.
 //
-// A run has many lanes, and a lane is out of the cache when its worker wakes up. So for a record the writer touches
-// one cache line here and two in the ring. A lane in shared memory has its counters there, in one more line.
+// A run has many lanes, so a lane is no longer in the CPU cache when its worker wakes up. For each record, the
+// writer therefore touches few cache lines: one in this struct and two in the ring. A lane in shared memory has its
+// counters there, in one more line.
 type Lane struct {
 	// Due is copied into every new operation; the writer sets it once a visit.
 	Due time.Duration
 
-	own     atomic.Uint64  // target of written, unless the lane is in shared memory
+	own     atomic.Uint64  // written points here, unless the lane is in shared memory
 	written *atomic.Uint64 // twice the number of published operations, plus one while a call is open
-	room    uint64         // total number of operations that the writer may write so far
+	room    uint64         // number of operations since the start for which the ring is known to have room
 	clock   *Clock
 	slots   unsafe.Pointer // array of mask+1 operations
 	mask    uint32
@@ -33,14 +34,14 @@ type Lane struct {
 	taken    *atomic.Uint64 // number of operations that the reader has taken
 	stalls   *atomic.Uint64
 	wake     chan<- struct{}
-	counters [2]atomic.Uint64 // targets of taken and stalls, unless the lane is in shared memory
+	counters [2]atomic.Uint64 // taken and stalls point here, unless the lane is in shared memory
 
-	returning atomic.Bool // the writer of a slow lane stamps a return and publishes it
+	returning atomic.Bool // true while the writer of a slow lane stamps a return and publishes it
 	_         [20]byte
 }
 
-// NewLane makes lane number n for one worker. It has room for slots operations, a power of two, between two drains.
-// The writer sends on wake without blocking when half of the room is used.
+// NewLane makes lane number n for one worker. It has room for slots operations (a power of two) that the reader has
+// not yet taken. When half of the room is used, the writer sends on the channel wake, without blocking.
 func NewLane(clock *Clock, n int, worker int32, slots int, wake chan<- struct{}) *Lane {
 	ring := make([]Op, powerOfTwo(slots))
 	l := newLane(clock, n, worker, slots, unsafe.Pointer(&ring[0]))
@@ -48,8 +49,9 @@ func NewLane(clock *Clock, n int, worker int32, slots int, wake chan<- struct{})
 	return l
 }
 
-// NewSlowLane makes a lane for calls that may last for seconds, such as those of faults. An open call there does not
-// delay the operations of other lanes. Its writer ends calls only with Return or Mark, at the price of two more stores.
+// NewSlowLane makes a lane for calls that may last for seconds, such as those of faults. An open call there does
+// not delay the operations of other lanes. Its writer must end each call with Return or Mark, which cost two more
+// stores than in other lanes.
 func NewSlowLane(clock *Clock, n int, worker int32, slots int, wake chan<- struct{}) *Lane {
 	l := NewLane(clock, n, worker, slots, wake)
 	l.slow = true
@@ -74,8 +76,8 @@ func (l *Lane) Worker() int32 { return l.worker }
 // Clock is the clock of the lane's stamps.
 func (l *Lane) Clock() *Clock { return l.clock }
 
-// Call opens an operation and stamps its call. The caller must not have sent anything before. The operation lives in
-// the lane and is valid until Return.
+// Call opens an operation and stamps its call. It must be called before anything is sent. The operation is in the
+// lane's memory and is valid until Return.
 func (l *Lane) Call(kind Kind, key int32) *Op {
 	op := l.slot(kind, key)
 	op.Call = l.clock.Stamp()
@@ -83,8 +85,8 @@ func (l *Lane) Call(kind Kind, key int32) *Op {
 	return op
 }
 
-// CallAt is Call for a writer that has just read the clock and has sent nothing since: it saves a reading. An ordered
-// clock is read in any case.
+// CallAt is Call for a writer that has just read the clock and has sent nothing since. Its reading is used, which
+// saves another one. An ordered clock is read in any case.
 func (l *Lane) CallAt(kind Kind, key int32, at time.Duration) *Op {
 	if l.clock.order != nil {
 		return l.Call(kind, key)
@@ -106,8 +108,8 @@ func (l *Lane) Return(op *Op) time.Duration {
 	return op.Return
 }
 
-// ReturnAt is Return for a writer that read the clock when the answer came and kept the operation open. An ordered
-// clock is read in any case.
+// ReturnAt is Return for a writer that read the clock when the answer came and then kept the operation open. An
+// ordered clock is read in any case.
 func (l *Lane) ReturnAt(op *Op, at time.Duration) {
 	if l.clock.order != nil {
 		at = l.clock.Stamp()
@@ -116,8 +118,8 @@ func (l *Lane) ReturnAt(op *Op, at time.Duration) {
 	l.written.Store(l.written.Load() + 1)
 }
 
-// Split turns an open operation into two of the same kind. It publishes the first with a return between its call and
-// now, and opens the second, which is called right after that.
+// Split turns an open operation into two of the same kind. The first one is published with the return at, which
+// lies between its call and now. The second one is open, and its call is 1 ns later.
 func (l *Lane) Split(op *Op, at time.Duration) *Op {
 	kind, key := op.Kind, op.Key
 	op.Return = at
@@ -157,7 +159,7 @@ func (l *Lane) slot(kind Kind, key int32) *Op {
 	return op
 }
 
-// next is the number of the next operation, from 0. It waits if the ring is full.
+// next returns the number of the next operation, from 0. If the ring is full, next waits for the reader.
 func (l *Lane) next() uint64 {
 	n := l.written.Load() / 2
 	if size := uint64(l.mask) + 1; n+size/2 >= l.room {
@@ -168,8 +170,8 @@ func (l *Lane) next() uint64 {
 
 func (l *Lane) id(n uint64) ID { return ID(l.number+1)<<idLaneShift | ID(n+1) }
 
-// makeRoom reads the reader's progress if less than half of the ring is known to be free. It wakes the reader, and
-// waits for it if the ring is full.
+// makeRoom updates the room from the number of operations that the reader has taken. If less than half of the ring
+// is free, it wakes the reader. If the ring is full, it waits for the reader.
 func (l *Lane) makeRoom(n, size uint64) {
 	l.room = l.taken.Load() + size
 	if n+size/2 < l.room {
@@ -200,8 +202,9 @@ func (l *Lane) read() (published uint64, call time.Duration, open bool) {
 	return published, l.at(published).Call, true
 }
 
-// delays reports, to the reader, whether an open call may have a return stamp before now. The reader asks before it
-// reads the lane. So if the answer is no, it sees each return stamped earlier, and a later one has a later stamp.
+// delays tells the reader whether the open call may still get a return stamp that is already in the past. The
+// reader calls it before it reads the lane. If the answer is false, the reader sees all returns that are stamped
+// already, and later returns have later stamps.
 func (l *Lane) delays() bool { return !l.slow || l.returning.Load() }
 
 func (l *Lane) signal() {

@@ -2,7 +2,7 @@ package history
 
 import "time"
 
-// Measured is what the run measured besides its operations; judges use it too.
+// Measured is what the run measured besides its operations. Checkers use it too.
 type Measured struct {
 	Driver *Driver `json:"driver,omitempty"` // nil = the lock runs in no program of its own
 	Cost   *Cost   `json:"cost,omitempty"`   // nil = not measured
@@ -10,16 +10,18 @@ type Measured struct {
 	// planned fault.
 	Programs int      `json:"programs,omitempty"`
 	Ended    []string `json:"ended,omitempty"`
-	// Hung are the lock's calls that had to be cancelled after the end of the run. Crashes are programs that the lock
-	// itself ended.
+	// Hung lists the lock calls that had to be cancelled after the end of the run. Crashes lists programs that the
+	// lock itself ended.
 	Hung    []Hung      `json:"hung,omitempty"`
 	Crashes []Breakdown `json:"crashes,omitempty"`
 	Stream  *Stream     `json:"stream,omitempty"` // nil = no stream was read
-	// Said is the first error text of each kind, by kind, outcome and reason: "release unknown other".
+	// Said maps a class of errors, such as "release unknown other" (kind, outcome, reason), to the first error text
+	// of that class.
 	Said map[string]string `json:"said,omitempty"`
-	// Unseen counts looks into the servers during the run that found no key of the lock; 0 if one look found a key.
+	// Unseen counts the searches for keys of the lock on the servers during the run, if none of them found a key.
+	// It is 0 if one of them found a key.
 	Unseen int64 `json:"unseen,omitempty"`
-	// Elsewhere names a server with keys in another database than the clients'; empty = none.
+	// Elsewhere names a server with keys in another database than the one that clients use; empty = no such server.
 	Elsewhere string `json:"elsewhere,omitempty"`
 	Wear      []Wear `json:"wear,omitempty"` // nil = not measured
 }
@@ -38,35 +40,37 @@ type Stream struct {
 	Against []string   `json:"against,omitempty"`
 	Forgot  []Takeover `json:"forgot,omitempty"` // what replicas lacked at their promotion
 	Breaks  []string   `json:"breaks,omitempty"` // where a stream broke off or was unreadable
-	// Early are the first holds that ended in a server before their lease was over and before their release was called.
+	// Early lists the first holds that a server ended too early: before their lease was over and before their
+	// release was called.
 	Early []EarlyEnd `json:"early,omitempty"`
-	// Minority are the first grants that were on some independent sites, but on no majority of them.
+	// Minority lists the first grants that were on some independent sites, but not on a majority of them.
 	Minority []Minority `json:"minority,omitempty"`
-	// more locks were granted than are kept: later ones were not looked up
+	// there were more grants than the suite keeps, so later ones were not looked up
 	Overflow bool `json:"overflow,omitempty"`
 }
 
 // Minority is a grant on too few of several independent sites.
 type Minority struct {
 	Token uint64 `json:"token"`
-	Sites int    `json:"sites"` // that had it at some time
+	Sites int    `json:"sites"` // number of sites that had the grant at some time
 }
 
-// EarlyEnd is the end of a hold in a server, while its holder was sure to have the lock.
+// EarlyEnd is the end of a hold on a server at a time when its holder was sure to have the lock.
 type EarlyEnd struct {
 	Node  string        `json:"node"`
 	Token uint64        `json:"token"`
-	At    time.Duration `json:"at_ns"`          // when its stream reported the end
+	At    time.Duration `json:"at_ns"`          // when the server's stream reported the end
 	By    string        `json:"by"`             // the command; Expiry if the server's own lease was over
-	Next  uint64        `json:"next,omitempty"` // the token that was written there next; 0 = none
-	// Extended says that an extension which was answered before that had promised a later end.
+	Next  uint64        `json:"next,omitempty"` // the token that was written to the key next; 0 = none
+	// Extended says that an extension had promised a later end, and was answered before the hold ended.
 	Extended bool `json:"extended,omitempty"`
 }
 
-// Expiry stands for the command that ended a hold, if its lease in the server was over.
+// Expiry stands in the field By if no command ended the hold, but its lease in the server was over.
 const Expiry = "expiry"
 
-// Settled counts operations with an outcome that the client does not know, by what the streams show.
+// Settled counts the operations whose outcome the client does not know. The streams show which of them had an
+// effect.
 type Settled struct {
 	Unknown  int64 `json:"unknown"`  // total
 	Executed int64 `json:"executed"` // had an effect
@@ -95,17 +99,16 @@ type Wear struct {
 	Files      int64         `json:"files"`      // open files and connections
 	Memory     int64         `json:"memory"`     // in bytes: the heap after a collection; for a program resident memory
 	CPU        float64       `json:"cpu"`        // share of one CPU during the rest
-	// where the goroutines wait whose number has grown since the rest before
+	// places where goroutines wait, if the number of goroutines there has grown since the previous rest
 	Most []string `json:"most,omitempty"`
 }
 
-// Hung is a worker whose call of the lock was still open long after the end of the run, so that its context was
-// cancelled.
+// Hung is a worker whose lock call was still open long after the end of the run, so that its context was cancelled.
 type Hung struct {
 	Worker    int32         `json:"worker"`
 	CalledOff time.Duration `json:"called_off_ns"`
-	GivenUp   time.Duration `json:"given_up_ns,omitempty"` // the call was still open then; 0 = it returned
-	// where it waits: a stack, or the last output of the lock's program
+	GivenUp   time.Duration `json:"given_up_ns,omitempty"` // when the worker was abandoned; 0 = its call returned
+	// place where the call waits: a stack, or the last output of the lock's program
 	Text string `json:"text,omitempty"`
 }
 
@@ -119,13 +122,13 @@ type Breakdown struct {
 	Said    []string      `json:"said,omitempty"`  // last lines of standard error
 }
 
-// Driver is how responsive the lock's program was.
+// Driver says how responsive the lock's program was.
 type Driver struct {
 	Pings  int64         `json:"pings"`            // answered during the measurement
 	Median time.Duration `json:"median_ns"`        // median response time of the pings
 	Silent int64         `json:"silent,omitempty"` // calls without an answer in time
 	Text   string        `json:"text"`             // the whole report
-	// it did not read the wall clock that was set for it
+	// the program did not read the wall clock that the suite had set for it
 	ClockUnread bool `json:"clock_unread,omitempty"`
 }
 

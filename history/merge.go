@@ -2,10 +2,11 @@ package history
 
 import "time"
 
-// Merge takes operations from lanes and emits them in the order of their returns. One goroutine uses it. It emits an
-// operation as soon as no open call can return before it, so the longest open call of a worker bounds its memory.
+// Merge takes operations from lanes and emits them in the order of their returns. Only one goroutine may use it. It
+// emits an operation as soon as no open call can return before it. So it keeps operations no longer than the
+// longest call is open.
 type Merge struct {
-	// Slack is how far a lane's clock may be behind the merge's, if another process writes the lane.
+	// Slack is how far the clock of a lane that another process writes may be behind this Merge's clock.
 	Slack time.Duration
 	// Feeds are the recordings of other machines; set before the first Drain.
 	Feeds []*Feed
@@ -33,12 +34,13 @@ func NewMerge(clock *Clock, lanes []*Lane) *Merge {
 	return &Merge{clock: clock, lanes: lanes, abandoned: make([]bool, len(lanes)), pending: make([]queue, len(lanes))}
 }
 
-// Abandon says that the writer of lane i has ended. Published operations are still emitted. The open call delays
-// nothing, because it can no longer return; Flush emits it. The goroutine that drains calls Abandon.
+// Abandon tells the Merge that the writer of lane i has ended. Published operations are still emitted. The open
+// call delays nothing, because it can no longer return; Flush emits it. The goroutine that calls Drain must also
+// call Abandon.
 func (m *Merge) Abandon(i int) { m.abandoned[i] = true }
 
-// Drain emits every final operation and returns the time up to which the history is complete. The function emit must
-// not keep the pointer.
+// Drain emits every operation before which no other operation can return any more. It returns the time up to which
+// the history is complete. The function emit must not keep the pointer.
 func (m *Merge) Drain(emit func(*Op)) time.Duration {
 	final := m.take()
 	m.emit(final, emit)
@@ -81,8 +83,8 @@ func (m *Merge) Open(emit func(*Op)) {
 }
 
 // take empties the lanes and builds the heap of pending operations. It returns the earliest time at which a further
-// operation can return. That time is the earliest of the present less the slack, the open calls of lanes that are not
-// slow, and the times up to which the feeds are complete.
+// operation can return. That is the earliest of these times: now minus Slack; the call of each open operation,
+// except in slow lanes; the time up to which each feed is complete.
 func (m *Merge) take() time.Duration {
 	final := m.clock.Now() - m.Slack
 	m.heap = m.heap[:0]
@@ -136,8 +138,9 @@ func (m *Merge) emit(final time.Duration, emit func(*Op)) {
 	}
 }
 
-// down restores the heap below i. It replaces container/heap because emit calls it for every operation. With 32 lanes
-// an operation takes 25 ns here, 36 ns with container/heap, and 42 ns if each batch is sorted (BenchmarkMerge).
+// down restores the heap below index i. It replaces container/heap because emit calls it for every operation. With
+// 32 lanes an operation takes 25 ns here, 36 ns with container/heap, and 42 ns if each batch is sorted
+// (BenchmarkMerge).
 func (m *Merge) down(i int) {
 	for h := m.heap; ; {
 		child := 2*i + 1

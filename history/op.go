@@ -46,9 +46,9 @@ const (
 	Heal  // a fault is healed from Call to Return; Value is the same as in the Fault
 	Lose  // the holder was told at Return that Hold is lost, and relies on it no longer
 	Crash // the worker was killed at Call and has no hold from then on
-	Found // after the run: the lock's key exists on node Value; Token, and Until it expires
+	Found // after the run: node Value has the lock's key with Token; the key expires at Until
 	Final // after the run: the page has Value views, written by Seen
-	Sight // during the run: the lock's key exists on node Value; Token, and Until it expires
+	Sight // during the run: node Value has the lock's key with Token; the key expires at Until
 	// process Process, or the suite itself if Value is 1, was paused from Call to Return: nothing in it ran
 	Gap
 	Role // node Value changed its role between Call and Return; see Seen
@@ -180,14 +180,14 @@ type Op struct {
 	// shared lock requests 1.
 	Permits uint16
 
-	// Seen is, by kind: Load and Store, the Store whose value was read; Acquire, the shared hold that an upgrade
-	// replaces; Role, the Role by which the new primary of this server was promoted.
+	// Seen depends on the kind. Load and Store: the Store whose value was read. Acquire: the shared hold that an
+	// upgrade replaces. Role: the Role by which the new primary of this server was promoted.
 	Seen  ID
 	Token uint64 // Hash of the token that marks the hold on the servers; 0 = none
 	Fence int64  // fencing token; 0 = none
-	// Value is, by kind: Load, Store and Final, page views, but see Status; Fault and Heal, the index in Header.Faults;
-	// Acquire and Release of a reentrant lock, the owner's holds as the lock reports them; Acquire without a quorum,
-	// the sites that did not answer.
+	// Value depends on the kind. Load, Store and Final: page views, but see Status. Fault and Heal: the index in
+	// Header.Faults. Acquire and Release of a reentrant lock: how many holds the owner has, as the lock reports.
+	// Acquire without a quorum: the number of sites that did not answer.
 	Value int64
 	TTL   time.Duration // Acquire, Extend: the requested lease; 0 = without expiry
 
@@ -205,8 +205,8 @@ func (op *Op) Latency() time.Duration {
 	return op.Return - op.Call
 }
 
-// Status is the HTTP status with which a service answered a visit without acknowledging it. It is 0 without an answer,
-// and for all other operations. A visit to a service is a Store without a hold.
+// Status returns the HTTP status of a visit to a service that did not acknowledge it. Such a visit is a Store
+// without a hold. Status returns 0 if there was no answer, and for all other operations.
 func (op *Op) Status() int {
 	if op.Kind != Store || op.Hold != 0 || op.Outcome == OK {
 		return 0
@@ -214,8 +214,8 @@ func (op *Op) Status() int {
 	return int(op.Value)
 }
 
-// Class names the kind of an error by kind, outcome and reason: "release unknown other". A status stands behind the
-// reason, or in its place: "store failed refused 503", "store unknown 500".
+// Class names the class of an error by kind, outcome and reason, as in "release unknown other". A status follows
+// the reason or replaces the reason Other, as in "store failed refused 503" and "store unknown 500".
 func (op *Op) Class() string {
 	words := []string{op.Kind.String(), op.Outcome.String(), op.Reason.String()}
 	if status := op.Status(); status != 0 {
@@ -231,7 +231,7 @@ func (op *Op) Class() string {
 // attempt without a quorum counts as refused if all sites answered.
 func (op *Op) Refused() bool { return op.Reason == Busy || op.Reason == Quorum && op.Value == 0 }
 
-// Latest is the last known time of the operation: its return, or its call without a return.
+// Latest returns the last known time of the operation: its return, or its call if it has no return.
 func (op *Op) Latest() time.Duration {
 	if op.Return == Forever {
 		return op.Call

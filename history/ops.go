@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// buffered returns r with a buffer for any chunk or line, and the number of bytes to read; 0 if unknown.
+// buffered returns r with a buffer that has room for any chunk or line. It also returns the number of bytes to
+// read; 0 if unknown.
 func buffered(r io.Reader) (*bufio.Reader, int64) {
 	var size int64
 	room := maxLine
@@ -24,7 +25,8 @@ func buffered(r io.Reader) (*bufio.Reader, int64) {
 	return bufio.NewReaderSize(r, room), size
 }
 
-// reserve makes room for all operations of a file of size bytes, estimated from those in its first read bytes.
+// reserve makes room for all operations of a file of size bytes. It estimates their number from ops, the operations
+// in the first bytes of the file; read is the number of these bytes.
 func reserve(space *Space, ops []Op, size, read int64) []Op {
 	more := (size - read) * int64(len(ops)) / max(read, 1) * 33 / 32
 	return Reserve(space, ops, int(max(0, more)))
@@ -35,7 +37,7 @@ func byReturn(a, b Op) int {
 	return cmp.Or(cmp.Compare(a.Return, b.Return), cmp.Compare(a.Call, b.Call))
 }
 
-// sortOps sorts operations by return, and lines, if any, in the same way.
+// sortOps sorts operations by return. If lines is not nil, it moves the elements of lines in the same way.
 func sortOps(ops []Op, lines []int32) {
 	if slices.IsSortedFunc(ops, byReturn) {
 		return

@@ -50,9 +50,9 @@ type reader struct {
 	sorted bool      // the operations are in order
 }
 
-// readNative reads a native file and validates it. A file that ends too early, or in a torn piece without a whole
-// chunk behind it, comes from a crash. Then the history up to there is returned, with Partial. Any other mistake is a
-// *formatError or a problemList.
+// readNative reads a native file and validates it. A crash can leave a file without an end, or with a torn piece at
+// its end, which no whole chunk follows. For such a file, it returns the history up to there, with Partial. Any
+// other mistake is a *formatError or a problemList.
 func readNative(br *bufio.Reader, size int64) (*History, error) {
 	r := &reader{r: br, size: size, sorted: true}
 	if err := r.chunks(); err != nil {
@@ -153,7 +153,8 @@ func (r *reader) window(n int) ([]byte, error) {
 	return b, nil
 }
 
-// torn decides whether a crash left this piece or the file is corrupt: in a corrupt file whole chunks follow.
+// torn decides why a piece of the file is not a valid chunk. If a whole chunk follows, the file is corrupt. If none
+// follows, a crash left the piece.
 func (r *reader) torn() error {
 	at := r.offset
 	for {
@@ -278,7 +279,7 @@ func (r *reader) records() error {
 	return nil
 }
 
-// dropNotes drops notes on operations that a torn file has lost.
+// dropNotes drops the notes on operations that are missing from a torn file.
 func (r *reader) dropNotes() {
 	if r.ended || len(r.h.Notes) == 0 {
 		return

@@ -23,7 +23,8 @@ const (
 	hasPermits = 1 << 63
 )
 
-// putRecord writes op at b[p:] and returns where it ends; prev is the previous return in the chunk.
+// putRecord writes op at b[p:] and returns the index of the byte after it. The argument prev is the return of the
+// operation before it in the chunk.
 func putRecord(b []byte, p int, op *Op, prev time.Duration) int {
 	var flags, hold, until uint64
 	ret, call := zigzag(int64(op.Return-prev)), uint64(op.Return-op.Call)
@@ -64,8 +65,8 @@ func putRecord(b []byte, p int, op *Op, prev time.Duration) int {
 	return p + at
 }
 
-// record reads the record at b[p:] into op and returns where it ends; it needs recordMax+recordSlack bytes. A record
-// with an impossible length is not ok.
+// record reads the record at b[p:] into op and returns the index of the byte after it. From p on, b must have
+// recordMax+recordSlack bytes. The result ok is false if a length in the record is impossible.
 func record(b []byte, p int, op *Op, prev time.Duration) (next int, ok bool) {
 	b = b[p : p+recordMax+recordSlack]
 	flags := binary.LittleEndian.Uint64(b)

@@ -9,9 +9,10 @@ import (
 	"unsafe"
 )
 
-// Space allocates arrays as long as a history. Small ones lie on the heap. Large ones lie in a mapped file without a
-// name, so that the system can write them to disk if memory is needed elsewhere. Without such a file or room for it,
-// the heap has all. The zero Space is ready to use by one goroutine.
+// Space allocates long arrays, such as the operations of a history. Small arrays are on the heap. Large ones are in
+// mapped files without names, so that the system can write them to disk if memory is needed elsewhere. If such a
+// file cannot be made or has no room, the array is on the heap too. The zero Space is ready to use by one
+// goroutine.
 type Space struct {
 	// Large is the smallest size in bytes of an array in a file; 0 = 32 MiB.
 	Large int
@@ -19,8 +20,8 @@ type Space struct {
 	maps [][]byte
 }
 
-// defaultLarge is the smallest size of an array in a file. If a history has such arrays, the arrays beside them go to
-// files from the size besideLarge on, because there are many.
+// defaultLarge is the smallest size in bytes of an array in a file. If a history has such arrays, there are many
+// arrays beside them, so these go to files from the size besideLarge on.
 const defaultLarge, besideLarge = 32 << 20, 1 << 20
 
 // Beside is a Space for data derived from the arrays in s.
@@ -61,7 +62,7 @@ func Append[T any](s *Space, list []T, x T) []T {
 	return append(list, x)
 }
 
-// mostInHeap limits heap reservations that rest on an estimate.
+// mostInHeap limits how many bytes Reserve takes from the heap for an estimate.
 const mostInHeap = 4 << 30
 
 // Reserve makes room for n more elements in a list of this Space, on the heap up to mostInHeap bytes. The caller must

@@ -10,7 +10,7 @@ import (
 // maxProblems limits the list: a wrong file may have a problem in every operation.
 const maxProblems = 10
 
-// problem is an impossible statement in a history.
+// problem is a statement in a history that cannot be true.
 type problem struct {
 	Index int // into Ops; -1 for the header and the notes
 	ID    ID
@@ -41,8 +41,8 @@ func (p problemList) Error() string {
 	return b.String()
 }
 
-// Validate lists up to ten problems if the history is invalid and cannot be judged. It runs in near-linear time and
-// takes four bytes an operation.
+// Validate returns an error with up to ten problems if the history is invalid and cannot be judged. It runs in
+// near-linear time and takes four bytes per operation.
 func (h *History) Validate() error {
 	v := validation{h: h, space: h.Space.Beside()}
 	defer v.space.Free()
@@ -196,7 +196,8 @@ func (v *validation) op(id ID) *Op {
 	return nil
 }
 
-// references checks the operations that others refer to. A partial history may have lost them.
+// references checks each reference of an operation to another one. In a partial history, the other operation may be
+// missing.
 func (v *validation) references() {
 	stored := map[int32]time.Duration{} // by key: call of the last store that may have taken effect
 	var finals []int
@@ -238,7 +239,8 @@ func (v *validation) lost(id ID) bool {
 	return v.h.Partial != "" && v.op(id) == nil && id.Lane() >= 0 && id.Number() > 0
 }
 
-// before reports whether t of operation a was certainly before u of operation b.
+// before reports whether the time t of operation a was certainly before the time u of operation b, in spite of the
+// errors of their clocks.
 func (v *validation) before(t time.Duration, a *Op, u time.Duration, b *Op) bool {
 	return t < u-v.h.Bounds.Between(a.Process, b.Process)
 }
