@@ -29,13 +29,13 @@ type Load struct {
 // trialTTL is the lease of a trial. It is short, because the release may be refused.
 const trialTTL = 2 * time.Second
 
-// tries is the number of times that a lock is tried until it works or a server refuses a command. On a busy machine a
-// quorum may fail.
+// tries is the number of times that a lock is tried until it works or a server refuses a command. One try is not
+// enough, because on a busy machine a quorum may fail.
 const tries = 4
 
-// Preflight tries the load's requests on an attached deployment, on its own pages under the run's prefix. The lines say
-// what was found, and what will and will not be measured. It returns an error if a server refuses a request that the
-// load needs.
+// Preflight tries the load's requests on an attached deployment. It uses pages of its own under the run's prefix.
+// The lines say what was found, and what will and will not be measured. It returns an error if a server refuses a
+// request that the load needs.
 func Preflight(ctx context.Context, t *topologies.Topology, l Load) (lines []string, err error) {
 	p := preflight{topology: t, load: l}
 	for _, s := range t.Sites {
@@ -118,7 +118,8 @@ func (p *preflight) try(ctx context.Context, spec locks.Spec, key string) (err e
 	return nil
 }
 
-// subscribe subscribes as waiters do. Client libraries hide a refusal from waiters.
+// subscribe subscribes to a channel as waiters do. A waiter would not notice a refusal, because client libraries
+// hide it.
 func (p *preflight) subscribe(ctx context.Context) error {
 	heard := p.clients[0].Subscribe(ctx, p.page("").Lock)
 	_, err := heard.Receive(ctx)

@@ -98,10 +98,10 @@ func (s Secrets) Take(setting, text string) string {
 	return strings.ReplaceAll(b.String()+text[rest:], "://@", "://")
 }
 
-// Clean is a text without the passwords in its URLs.
+// Clean returns a text without the passwords in its URLs.
 func Clean(text string) string { return Secrets{}.Take("", text) }
 
-// host is the start of an address, up to its path.
+// host returns the part of an address before its path.
 func host(text string) string {
 	if end := strings.IndexAny(text, "/?#,"); end >= 0 {
 		return text[:end]
@@ -151,7 +151,8 @@ func unescaped(text string) string {
 // placeholder stands for a password that the suite fills in.
 const placeholder = "{password}"
 
-// span is the position of a password in a text, if there is one, and of the user before it.
+// span has positions in a text: user is where an address begins after its scheme, and from and to enclose its
+// password. The field from is 0 if the address has no password.
 type span struct{ user, from, to int }
 
 // passwords finds the passwords in Redis URLs.
@@ -159,8 +160,8 @@ func passwords(text string) []span {
 	return slices.DeleteFunc(addresses(text), func(p span) bool { return p.from == 0 })
 }
 
-// addresses finds the addresses in Redis URLs. An unescaped password may contain a character that ends an address;
-// the address then goes on to the next @.
+// addresses finds the addresses in Redis URLs. An unescaped password may contain a character that normally ends an
+// address. Then the address goes on to the next @.
 func addresses(text string) (all []span) {
 	for begin := 0; ; {
 		i := strings.Index(text[begin:], "://")

@@ -1,6 +1,6 @@
-// Package breaker injects the faults of a run: those of its plan, and those that a user injects by key. It records each
-// fault and its end as operations, and waits until the deployment is healthy again. Package faults has the faults
-// themselves.
+// Package breaker injects the faults of a run: those of its plan, and those that a user injects by pressing a key.
+// It records each fault and its end as operations, and waits until the deployment is healthy again. Package faults
+// has the faults themselves.
 package breaker
 
 import (
@@ -22,7 +22,7 @@ import (
 	"hammerlock/workload"
 )
 
-// healthTimeout is how long a deployment may take to become healthy after the last fault has ended.
+// healthTimeout is how long the deployment may take to become healthy after the last fault was healed.
 const healthTimeout = 30 * time.Second
 
 // Options say which faults are injected.
@@ -61,20 +61,21 @@ type Breaker struct {
 	steps  sync.WaitGroup
 }
 
-// mended tells that a step is over: it was healed, or it will not break anything. Then done is closed.
+// mended has a channel that is closed when a step is over: its fault was healed, or will not be injected.
 type mended struct {
 	done <-chan struct{}
-	say  func() // closes done; may be called several times
+	say  func() // closes the channel done; may be called several times
 }
 
-// act is a fault in progress: its number in the history, its lanes, and whether a user has injected it.
+// act is a fault in progress: its number in the history, the index of its lanes, and whether a user has injected
+// it.
 type act struct {
 	number int64
 	place  int
 	extra  bool
 }
 
-// faultSlots is the size of a fault's lane: for a few operations, and a few deaths.
+// faultSlots is the size of a fault's lane. It is enough for a few operations and a few deaths.
 const faultSlots = 128
 
 // New makes a Breaker. It adds its lanes to the recording, which must not have begun.
@@ -93,7 +94,8 @@ func New(d *deployment.Deployment, r *recording.Recording, s *crew.Session, o Op
 	return b
 }
 
-// Start starts to carry out the plan. When ending is done, nothing new is injected, and all faults are healed.
+// Start starts to carry out the plan. When the context ending is done, no new fault is injected, and all faults are
+// healed.
 func (b *Breaker) Start(ctx, ending context.Context) {
 	for i, step := range b.o.Steps {
 		if b.d.Program != nil && step.Point != "" {
@@ -143,11 +145,11 @@ func (b *Breaker) until(ctx context.Context, at time.Duration) bool {
 	}
 }
 
-// inOrder waits until earlier steps are healed. Without it, steps would run in any order after a pause of the machine
-// that includes both their times. It reports whether there is still time for the step.
+// inOrder waits until all steps are healed whose planned heal is before this step. Without it, steps would run in
+// any order if the machine pauses beyond the times of several steps. It returns false if the run ends first.
 func (b *Breaker) inOrder(ending context.Context, step faults.Step) bool {
 	for i, s := range b.o.Steps {
-		if s.Alone || s.Point != "" || s.To == 0 || s.To > step.From { // the first two kinds have no time of their own
+		if s.Alone || s.Point != "" || s.To == 0 || s.To > step.From { // the first two kinds have no planned time
 			continue
 		}
 		select {
@@ -236,7 +238,7 @@ func (b *Breaker) inject(ctx context.Context, a act, step faults.Step, target *f
 	if err != nil {
 		op.Outcome, what = history.Failed, err.Error()
 		if errors.Is(err, faults.ErrNobody) || errors.Is(err, workload.ErrNobody) {
-			err = nil // the run reports a fault that coincided with no worker
+			err = nil // no worker came to the fault's point; the run reports this later
 		}
 	}
 	if err != nil && ctx.Err() != nil {
@@ -250,7 +252,7 @@ func (b *Breaker) inject(ctx context.Context, a act, step faults.Step, target *f
 	return heal, err
 }
 
-// heal heals a fault, and waits for health if no other is in force.
+// heal heals a fault. If no other fault is in force, it waits until the deployment is healthy.
 func (b *Breaker) heal(ctx context.Context, a act, heal faults.Heal) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthTimeout)
 	defer cancel()
@@ -277,8 +279,8 @@ func (b *Breaker) heal(ctx context.Context, a act, heal faults.Heal) (err error)
 // ErrUnhealthy says that all faults were healed but the deployment did not become healthy.
 var ErrUnhealthy = errors.New("the deployment did not come back")
 
-// ErrNoAnswer says that a server did not answer in time while a fault was injected into it or healed. The fault in the
-// history says so, too.
+// ErrNoAnswer says that a server did not answer in time while a fault was injected into it or healed. The note of
+// the fault in the history says so, too.
 var ErrNoAnswer = errors.New("a server did not answer in time")
 
 func (b *Breaker) healthy(ctx context.Context) error {

@@ -50,8 +50,8 @@ func (b *Breaker) atCommands(ctx, ending context.Context, a act, step faults.Ste
 	})
 }
 
-// joins counts a fault that is about to begin, and returns true. The caller calls steps.Done when the fault is over. It
-// returns false if the run is about to end.
+// joins adds a fault that is about to begin to b.steps, and returns true. The caller calls steps.Done when the
+// fault is over. If the run is about to end, joins does nothing and returns false.
 func (b *Breaker) joins(ending context.Context) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,7 +107,8 @@ type clients struct {
 	lock    string
 }
 
-// standing is a client that is about to get its grant. It is not delayed: it has the lock while the program works.
+// standing returns a client that is about to get its grant. The client is not stopped; it holds the lock while its
+// program goes on.
 func standing() *faults.Caught {
 	return &faults.Caught{Key: -1, At: faults.Granted, Go: func() {}, Die: func() {}}
 }

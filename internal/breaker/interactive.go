@@ -29,8 +29,9 @@ func (b *Breaker) Inject(ctx, ending context.Context, step faults.Step, healed t
 	return nil
 }
 
-// Record records a change of the run from outside, from now until over is called. It calls do, whose text becomes the
-// note. An error of do is recorded and returned.
+// Record records a change to the run that is not an injected fault. The record has this name and effect, and lasts
+// from now until over is called. The function do makes the change; its text becomes the note. An error of do is
+// recorded and returned.
 func (b *Breaker) Record(name string, e history.Effect, do func() (what string, err error)) (over func(), err error) {
 	now := b.r.Clock().Now()
 	a, err := b.place(history.Injection{Name: name, At: "@" + now.Round(time.Millisecond).String(), From: now,

@@ -22,10 +22,10 @@ type Options struct {
 	Lanes []*history.Lane // lanes of the workers
 	Slack time.Duration   // largest difference between the clocks of two lanes
 	Wake  chan struct{}   // workers send on it to request a drain
-	// Abandoned lists the numbers of lanes with dead writers; nil = none dies.
+	// Abandoned lists the numbers of lanes with dead writers; nil = no writer can die.
 	Abandoned func() []int
-	// For workers on other machines: Feeds are their records; Written receives the time up to which records are on
-	// disk; Proven is the final bound of their clocks. Nil = there are none.
+	// These three are for workers on other machines; nil = there are none. Feeds receive their records. Written is
+	// called with the time up to which records are on disk. Proven returns the final error bounds of their clocks.
 	Feeds   []*history.Feed
 	Written func(upTo time.Duration)
 	Proven  func() history.Agreement
@@ -41,7 +41,7 @@ type Options struct {
 	Header history.Header
 }
 
-// Recording collects the operations of a run. Add lanes of the suite before Start.
+// Recording collects the operations of a run. Lanes of the suite must be added before Start.
 type Recording struct {
 	o     Options
 	lanes []*history.Lane
@@ -56,7 +56,7 @@ type Recording struct {
 	notes  map[history.ID]string // descriptions of operations, kept for observers: there are few
 }
 
-// New opens the file, if there is one.
+// New makes a Recording. It creates the file of the history, if there is to be one.
 func New(o Options) (r *Recording, err error) {
 	r = &Recording{o: o, lanes: o.Lanes, done: make(chan struct{}), faults: o.Header.Faults,
 		notes: map[history.ID]string{}}
@@ -77,9 +77,10 @@ type keeper interface {
 	// note keeps a description of an operation, and inject a fault that is in no plan. Any goroutine may call them.
 	note(id history.ID, text string)
 	inject(history.Injection)
-	// add keeps an operation. Its error appears in close.
+	// add keeps an operation. If that fails, close returns the error.
 	add(*history.Op)
-	// flush writes if it is due, and reports whether all is written.
+	// flush writes the added operations if the last write is long enough ago. It reports whether it has written
+	// them, or has begun to.
 	flush(now time.Duration) bool
 	// close ends the history. The argument partial says why the run ended early; allowed says that the history counts
 	// as whole all the same. The argument proven is the agreement of the clocks if the header lacks it.
@@ -94,7 +95,7 @@ func (r *Recording) Lane(slots int) *history.Lane {
 	return lane
 }
 
-// Clock is the run's clock.
+// Clock returns the run's clock.
 func (r *Recording) Clock() *history.Clock { return r.o.Clock }
 
 // Note keeps a description of an operation that is not yet published. Any goroutine may call it.
@@ -105,7 +106,7 @@ func (r *Recording) Note(id history.ID, text string) {
 	r.notes[id] = text
 }
 
-// Words is the description given to an operation by Note.
+// Words returns the description that Note has given to an operation.
 func (r *Recording) Words(id history.ID) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +123,7 @@ func (r *Recording) Inject(i history.Injection) int64 {
 	return int64(len(r.faults)) - 1
 }
 
-// Fault is the fault with a number; any goroutine may call it.
+// Fault returns the fault with this number; any goroutine may call it.
 func (r *Recording) Fault(number int64) history.Injection {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +163,7 @@ func (r *Recording) run() {
 		}
 		if now-told >= tellEvery {
 			if told = now; r.reads != nil {
-				now = final // the display shows that time
+				now = final // the display shows the state at that time
 			}
 			r.o.Tell(now, final)
 		}
@@ -184,8 +185,8 @@ func (r *Recording) Stop() {
 	r.drain.Wait()
 }
 
-// Flush collects the rest, after Stop and after the last write to a lane. It counts how often writers waited for the
-// reader.
+// Flush collects the rest, after Stop and after the last write to a lane. It returns how often writers had to wait
+// for the reader.
 func (r *Recording) Flush() (stalls int64) {
 	r.merge.Flush(r.observe)
 	for _, l := range r.lanes {

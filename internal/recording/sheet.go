@@ -11,11 +11,12 @@ import (
 	"hammerlock/history"
 )
 
-// Reader derives operations from network traffic. Operations may still change when more is known.
+// Reader derives operations from network traffic. An operation may still change when more of the traffic is known.
 type Reader interface {
-	// Since returns the operations so far without the first n.
+	// Since returns the operations that are known so far, without the first n.
 	Since(n int) []history.Op
-	// Written is the history so far, or all of it if over, with the suite's own operations.
+	// Written returns the history so far, together with the suite's own operations, which are in own. If over is
+	// true, the run has ended and the history is complete.
 	Written(own history.History, over bool) *history.History
 }
 
@@ -26,7 +27,8 @@ const (
 	sheetCost  = 20
 )
 
-// killed is the reason for the end in a history that is written during the run.
+// killed is the Partial of a history that is written during the run. It is right if no later write replaces that
+// history.
 const killed = "its writer was killed"
 
 // sheet writes the history of a Reader. It rewrites the whole file each time, because operations may change.
@@ -64,8 +66,8 @@ func (s *sheet) add(op *history.Op) {
 	s.own.Ops = append(s.own.Ops, *op)
 }
 
-// flush starts to write the history if the last write is long enough ago. It returns whether it does. An error does not
-// matter here, because close writes the history again.
+// flush starts to write the history if the last write is long enough ago. It returns whether it has started. An
+// error does not matter here, because close writes the history again.
 func (s *sheet) flush(now time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +119,7 @@ func (s *sheet) save(over bool, partial string, measured *history.Measured) erro
 const (
 	ReadWorkers = 32
 	ReadKeys    = 1000
-	readAfter   = time.Second // operations are usually known by then
+	readAfter   = time.Second // an operation is usually known this long after its return
 )
 
 // follow shows operations to an observer in the order of their returns, when they are old enough. It drops operations
@@ -130,7 +132,8 @@ type follow struct {
 	shown  time.Duration
 }
 
-// look shows operations that are old enough, every tellEvery, and returns the time up to which they are shown.
+// look shows the operations that are old enough, at most once per tellEvery. It returns the time up to which
+// operations are shown.
 func (f *follow) look(now time.Duration, observe func(*history.Op)) time.Duration {
 	until := max(now-readAfter, 0)
 	if until-f.until < tellEvery {

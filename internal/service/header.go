@@ -85,7 +85,7 @@ var (
 	queryValue = regexp.MustCompile(`([?&][^=&\s"]*=)[^&\s"]+`)
 )
 
-// Masked is a text without the users, passwords and parameter values of its addresses.
+// Masked returns a text without the users, passwords and parameter values of its addresses.
 func Masked(text string) string {
 	return queryValue.ReplaceAllString(login.ReplaceAllString(text, "://...@"), "$1...")
 }

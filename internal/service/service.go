@@ -130,7 +130,8 @@ func (s *Spec) Settings() map[string]string {
 	return m
 }
 
-// Service may be visited by many workers concurrently. As a counter it returns the page views since Open.
+// Service is the service under test, as workers visit it. Many workers may do so concurrently. As a counter it
+// returns the page views since Open.
 type Service struct {
 	spec   Spec
 	client *http.Client
@@ -165,7 +166,8 @@ func Open(ctx context.Context, s Spec, pages []workload.Page, workers int) (*Ser
 	return c, nil
 }
 
-// idleTimeout is shorter than that of servers, which would close a connection just when it is used again.
+// idleTimeout is shorter than the idle timeout of servers. Otherwise a server could close a connection just when it
+// is used again.
 const idleTimeout = 2 * time.Second
 
 // Unreadable means that the service answered, and that the answer has no count.
@@ -185,9 +187,9 @@ func (c *Service) count(ctx context.Context, key int32) (int64, error) {
 	return n, nil
 }
 
-// Visit sends one visit. It returns the page views since Open, or 0 if the answer has no count. With an error, it
-// returns the status of the answer, or 0 if there was none. After an error the visit certainly did not count in two
-// cases: no connection was made, or the service refused the visit. Otherwise it may have counted.
+// Visit sends one visit. It returns the page views since Open, or 0 if the answer has no count. If it returns an
+// error, the number is the status of the answer, or 0 if there was none. After an error the visit certainly did not
+// count in two cases: no connection was made, or the service refused the visit. Otherwise it may have counted.
 func (c *Service) Visit(ctx context.Context, worker int, key int32) (int64, error) {
 	body, status, err := c.do(ctx, &c.spec.Visit, worker, key)
 	if err != nil {
@@ -242,7 +244,7 @@ func (s *Spec) unsuccessful(status string, body []byte) error {
 	return fmt.Errorf("status %s: %.60q", status, strings.NewReplacer(s.hidden...).Replace(string(body)))
 }
 
-// shown removes the values of variables from an error.
+// shown replaces the address in an error by the one in which variables are not filled in.
 func shown(err error, address string) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		e.URL = address
@@ -250,8 +252,9 @@ func shown(err error, address string) error {
 	return err
 }
 
-// unrepeatable is an empty body, not announced, that stops the HTTP client from repeating a request. The client
-// repeats requests of safe methods if the connection breaks, but a visit must not count twice.
+// unrepeatable returns a body that stops the HTTP client from repeating a request; nil if it is not needed. The
+// client repeats requests of safe methods if the connection breaks, but a visit must not count twice. The body is
+// empty, and its length is not announced.
 func unrepeatable(method string) io.Reader {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
