@@ -88,8 +88,8 @@ func TestRightLocksPass(t *testing.T) {
 	})
 }
 
-// TestBrokenLocksAreCaught runs every broken lock under its entry's scenario; with -short one lock a server, on a
-// single node.
+// TestBrokenLocksAreCaught runs every broken lock under the scenario that its catalogue entry names. With -short,
+// it runs one lock for each kind of server, on a single node.
 func TestBrokenLocksAreCaught(t *testing.T) {
 	each(t, func(t *testing.T, s topologies.Spec) {
 		all := locksOn(s, true)
@@ -140,9 +140,9 @@ func TestTheLastLineOfDefence(t *testing.T) {
 	})
 }
 
-// TestALostGrantMeetsADatabase: a failover of Redis forgets a grant, so that two workers hold the lock, and the
-// database refuses the late one. The fault catches a holder before its work, and resumes it when the next one has the
-// lock.
+// TestALostGrantMeetsADatabase: a failover of Redis forgets a grant, so two workers hold the lock. The database
+// then refuses the store of the late one. The fault stops a holder before its work, and resumes it when the next
+// worker has the lock.
 func TestALostGrantMeetsADatabase(t *testing.T) {
 	if testing.Short() {
 		t.Skip("without -short")

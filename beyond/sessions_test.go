@@ -161,9 +161,9 @@ func outlives(t *testing.T, top *topologies.Topology, s locks.Spec, key string) 
 	return believes
 }
 
-// TestWhoIsCutOffIsToldInTime: when a session expires, the lock passes on although its holder lives. A right lock tells
-// the holder before. With a wrong one two workers hold the lock, and only the fence tells them apart. Some libraries
-// check once a second, so the outcome varies, and the test retries.
+// TestWhoIsCutOffIsToldInTime: when a session expires, the lock passes on although its holder lives. A correct lock
+// tells the holder before that. With a wrong lock, two workers hold the lock together, and only a fence can refuse
+// the first one's store. Some libraries check once a second, so the outcome varies, and the test retries.
 func TestWhoIsCutOffIsToldInTime(t *testing.T) {
 	late := []string{"etcd-done", "etcd-deaf", "zookeeper-deaf", "zookeeper-reuse"}
 	keepsSessions(t, func(t *testing.T, top *topologies.Topology, all []locks.Spec) {

@@ -31,7 +31,8 @@ func each(t *testing.T, test func(*testing.T, topologies.Spec)) {
 // TestNothingIsLeft starts, breaks and heals every topology repeatedly, in different ways. No processes, directories or
 // shared memory may be left.
 func TestNothingIsLeft(t *testing.T) {
-	// an own directory, without the processes of other runs; short, for paths of sockets
+	// a directory of its own, without the processes of other runs; its path is short, because paths of sockets must
+	// be
 	short, err := os.MkdirTemp("", "")
 	if err != nil {
 		t.Fatal(err)

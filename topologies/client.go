@@ -71,7 +71,7 @@ func (s *Site) SentinelLogin() (user, password string) {
 	return s.access.Sentinel[0], s.access.Sentinel[1]
 }
 
-// ClientOptions are the differences between the clients of a run. Client makes all clients and avoids the traps of
+// ClientOptions has the settings in which the clients of a run differ. The method Site.Client avoids the traps of
 // the library's defaults:
 //   - a retried command may be executed twice and report the second outcome, so nothing is retried;
 //   - reads ignore context deadlines by default, so ContextTimeoutEnabled is set;

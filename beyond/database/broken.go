@@ -10,8 +10,8 @@ import (
 	"hammerlock/locks"
 )
 
-// Rows has the SQL statements of two wrong locks, which are table rows without expiry. The arguments of a statement are
-// name and token; There has the name only.
+// Rows has the SQL statements of two wrong locks, which are table rows without expiry. A statement has the
+// arguments name and token; the statement There has only the name.
 type Rows struct {
 	// Insert and Delete use a table with unique names. An Insert of an existing name changes nothing, or its error is
 	// locks.ErrBusy.
@@ -70,8 +70,8 @@ func (s *Server) SelectInsert() locks.Spec {
 	})
 }
 
-// ByRow completes the spec of a lock row without expiry. The function that the taker returns inserts the row; its error
-// is locks.ErrLost if no row was inserted. The statement free deletes the row.
+// ByRow completes the spec of a lock that is a table row without expiry. The function taker returns a function that
+// inserts the row; its error is locks.ErrLost if no row was inserted. The statement free deletes the row.
 func (s *Server) ByRow(l locks.Spec, free string,
 	taker func(locks.Env, *Session) func(context.Context, locks.Lease) error) locks.Spec {
 	l.Name, l.Sites, l.Engine = s.Prefix+l.Name, locks.OneSite, s.Engine
@@ -108,8 +108,9 @@ func (l *rowLock) Release(ctx context.Context, h locks.Lease) error {
 // pooled is the number of a process's connections.
 const pooled = 4
 
-// Pooled returns a wrong lock: it sends the queries of Names on any connection of a pool. It is named after the right
-// lock.
+// Pooled returns a wrong lock: it sends the queries of Names on any connection of a pool, although the server ties
+// the lock to one connection. The text right is the name of the correct lock, which becomes part of this lock's
+// name.
 func (s *Server) Pooled(right, doc string) locks.Spec {
 	return locks.Spec{
 		Name:   s.Prefix + right + "-pool",

@@ -21,7 +21,8 @@ func (s *Server) ByConnection(l locks.Spec, open func(*Session) locks.Lock) lock
 	return l
 }
 
-// Pinned is a lock that the server ties to the connection on which it was granted. A worker waits in the server.
+// Pinned is a lock that the server ties to the connection on which it was granted. Workers wait for it in the
+// server.
 type Pinned struct {
 	*Session
 	by    Pins
@@ -33,8 +34,8 @@ type Pinned struct {
 // Pins says how a Pinned lock is taken and released.
 type Pins struct {
 	Row string // makes the row of a lock if it does not exist; empty = the lock needs no row
-	// Take waits for a lock, and returns its fence; 0 = the lock has no fences. Its error must suit locks.Classify. A
-	// failed Take leaves nothing behind on the connection.
+	// Take waits for a lock, and returns its fence; 0 = the lock has no fences. Its error must be one from which
+	// locks.Classify knows the outcome. A failed Take leaves nothing behind on the connection.
 	Take func(ctx context.Context, conn Conn, key string, wait time.Duration) (fence int64, err error)
 	Give func(ctx context.Context, conn Conn, key string) error
 }
@@ -64,7 +65,7 @@ func (p *Pinned) AcquireWithin(ctx context.Context, key string, _, wait time.Dur
 	return h, nil
 }
 
-// Extend only asks whether the session is still alive.
+// Extend extends nothing. It only checks whether the connection is still alive.
 func (p *Pinned) Extend(ctx context.Context, h locks.Lease, _ time.Duration) (locks.Lease, error) {
 	if !p.holds(h) {
 		return h, locks.ErrLost
@@ -82,7 +83,7 @@ func (p *Pinned) Release(ctx context.Context, h locks.Lease) error {
 	return p.by.Give(ctx, p.on, h.Key)
 }
 
-// holds reports whether the hold's connection is alive, as far as known.
+// holds reports whether the hold's connection is alive, as far as the client knows.
 func (p *Pinned) holds(h locks.Lease) bool {
 	return p.token == h.Token && p.on != nil && p.on.Alive()
 }

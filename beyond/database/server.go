@@ -1,5 +1,6 @@
-// Package database has the common parts of SQL databases. A database's package fills in a Server with its differences.
-// It gets a topology, counters, the locks that are the same everywhere, and sessions for the others.
+// Package database has what the SQL databases have in common. The package of a database fills in a Server with its
+// differences. From the Server it gets a topology, counters, the locks that are the same everywhere, and sessions
+// for its other locks.
 package database
 
 import (
@@ -20,12 +21,13 @@ import (
 
 // Server describes a kind of database.
 type Server struct {
-	Name   string // of topology and counters
+	Name   string // of the topology and the counters
 	Engine string // its name in locks and topologies
 	Prefix string // of lock names
 	Manual string // title of the manual that describes the statements
 
-	// Connector returns how a worker behind a source connects to a site.
+	// Connector returns a function with which a worker connects to a site. Its connections go through the links of
+	// this source.
 	Connector func(site *topologies.Site, source int) (func(context.Context) (Conn, error), error)
 	// Pool opens connections for many users. Asker opens the suite's own connections, which bypass all links.
 	Pool  func(site *topologies.Site, source int) (*sql.DB, error)
@@ -33,7 +35,7 @@ type Server struct {
 	// Outcome converts a statement's error to one from which locks.Classify knows the outcome.
 	Outcome func(error) error
 
-	Ready   []string                                    // make the tables if missing, and write a row
+	Ready   []string                                    // statements that make the missing tables and write a row
 	Clients string                                      // a query that counts the client sessions
 	Empty   func(ctx context.Context, db *sql.DB) error // ends these sessions and empties the tables
 

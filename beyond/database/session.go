@@ -18,7 +18,7 @@ type Conn interface {
 	Exec(ctx context.Context, statement string, args ...any) (rows int64, err error)
 	QueryRow(ctx context.Context, query string, args ...any) Row
 	Alive() bool  // as far as known without asking the server
-	Break() error // like the death of its user
+	Break() error // closes the connection without notice, like the death of its worker
 }
 
 // Row is a query's result. Scan returns sql.ErrNoRows if the result has no row.
@@ -56,7 +56,8 @@ func (s *Session) row(ctx context.Context, made map[string]bool, statement, key 
 	return conn, s.server.Outcome(err)
 }
 
-// Own changes the row of a hold. It returns locks.ErrLost if the statement changed no row.
+// Own executes a statement that changes the row of a hold. It returns locks.ErrLost if the statement changed no
+// row.
 func (s *Session) Own(ctx context.Context, statement string, args ...any) error {
 	conn, err := s.get(ctx)
 	if err != nil {
@@ -79,7 +80,7 @@ func (s *Session) Close() error {
 	return conn.Break()
 }
 
-// Truth reads the boolean result of a query. If the result is false or null, Truth returns its second argument.
+// Truth reads the boolean result of a query. If the result is false or null, Truth returns the error no.
 func (s *Server) Truth(answer Row, no error) error {
 	var yes sql.NullBool
 	err := answer.Scan(&yes)

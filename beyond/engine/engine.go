@@ -18,7 +18,7 @@ type Program struct {
 	Engine    string // the server's name in locks and topologies
 	Name      string // on the PATH
 	Elsewhere string // pattern of the installed paths, empty = none; the last match is the newest release
-	// Ask are the arguments that print the version.
+	// Ask has the arguments that make the program print its version.
 	Ask     []string
 	Version *regexp.Regexp // finds the version in the output of Ask
 }
@@ -47,8 +47,8 @@ func (p Program) Find(ctx context.Context) (topologies.Server, error) {
 	return topologies.Server{Path: path, Name: p.Engine, Version: string(m[1])}, nil
 }
 
-// OneAndThree returns a topology of one server, and one of three that agree on each write by a protocol, with their
-// recovery times.
+// OneAndThree returns a topology of one server, and a topology of three servers that agree on each write by a
+// protocol. The argument recovery has the recovery times of both.
 func OneAndThree(e *topologies.Engine, name, protocol string, recovery [2]time.Duration) []topologies.Spec {
 	return []topologies.Spec{
 		e.Topology(topologies.Spec{

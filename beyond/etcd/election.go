@@ -22,8 +22,9 @@ var elected = onEtcd(locks.Spec{
 	},
 })
 
-// stand waits until the worker is elected or ctx ends. With once, it returns concurrency.ErrLocked if there is a
-// leader. When ctx ends, the library resigns, and does not report whether the resignation succeeded.
+// stand waits until the worker is elected or ctx ends. If once is true and there is a leader, it returns
+// concurrency.ErrLocked without waiting. When ctx ends, the library resigns, and does not report whether the
+// resignation succeeded.
 func stand(ctx context.Context, s *session, key string, once bool) (*grant, error) {
 	e := concurrency.NewElection(s.Session, strings.TrimSuffix(directory(key), "/"))
 	g := &grant{session: s}

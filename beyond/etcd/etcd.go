@@ -29,7 +29,8 @@ var servers = &topologies.Engine{
 
 const engineName = "etcd"
 
-// Timers. The shortest lease is one and a half election timeouts, in whole seconds.
+// Timers of the servers. The shortest lease that a server grants is one and a half election timeouts, rounded up to
+// whole seconds.
 const (
 	heartbeat = 50 * time.Millisecond
 	election  = 500 * time.Millisecond
@@ -40,7 +41,7 @@ var program = engine.Program{
 	Version: regexp.MustCompile(`(?m)^etcd Version: (\S+)`),
 }
 
-// peer is the address for a node's peers, derived from its client address.
+// peer returns the address at which a node's peers reach it. It is derived from the address for clients.
 func peer(addr string) string { return topologies.Shifted(addr, topologies.PeerPort) }
 
 func peerLinks(n *topologies.Node) map[string]string {
@@ -62,7 +63,7 @@ func command(n *topologies.Node) (*exec.Cmd, error) {
 		"--logger", "zap", "--log-level", "warn"), nil
 }
 
-// web bypasses all links. It does not reuse connections, because servers restart.
+// web is an HTTP client that bypasses all links. It does not reuse connections, because servers restart.
 var web = &http.Client{Timeout: callTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // ask calls a node's HTTP gateway, and decodes the answer.
@@ -122,7 +123,7 @@ func empty(ctx context.Context, nodes []*topologies.Node) error {
 	return ask(ctx, nodes[0], "/v3/kv/deleterange", `{"key":"AA==","range_end":"AA=="}`, &ignored)
 }
 
-// expire revokes the lease of the lock's first key.
+// expire revokes the lease of the lock's first key, which is the holder's.
 func expire(ctx context.Context, n *topologies.Node, lock string) error {
 	var first struct{ Kvs []struct{ Lease string } }
 	prefix := directory(lock)
@@ -140,8 +141,8 @@ func expire(ctx context.Context, n *topologies.Node, lock string) error {
 	return ask(ctx, n, "/v3/lease/revoke", fmt.Sprintf(`{"ID":%q}`, first.Kvs[0].Lease), &struct{}{})
 }
 
-// directory is the prefix of a lock's keys in the library. All keys with it are less than the same text with 0 instead
-// of the last slash.
+// directory returns the prefix of a lock's keys in the library. A range of all these keys ends before the prefix
+// with 0 in place of the last slash, because 0 follows the slash in ASCII.
 func directory(lock string) string { return "/" + lock + "/" }
 
 // Parts of an HTTP/2 frame.
@@ -153,7 +154,7 @@ const (
 // preface is the start of an HTTP/2 connection.
 var preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 
-// asks finds a message in HTTP/2 frames: each is a request.
+// asks reports whether the sent HTTP/2 frames contain data. Any data belongs to a request.
 func asks(sent []byte) bool {
 	sent = bytes.TrimPrefix(sent, preface)
 	for len(sent) >= frameHeader {

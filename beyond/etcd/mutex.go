@@ -33,7 +33,7 @@ func onEtcd(l locks.Spec) locks.Spec {
 }
 
 type mutexLock struct {
-	strict bool // the hold is lost with the last proof of its lease
+	strict bool // the hold is lost when its lease is no longer proved
 	heeds  bool // the hold is lost with the session
 	elects bool // the lock is an election, not a mutex
 
@@ -102,7 +102,7 @@ func (l *mutexLock) try(ctx context.Context, s *session, key string) (*grant, er
 	return &grant{key: m.Key(), owner: m.IsOwner(), session: s}, err
 }
 
-// doubt keeps a possible grant until it is released.
+// doubt keeps a grant that may exist, until it is released. It returns the error for Acquire.
 func (l *mutexLock) doubt(g *grant, lease locks.Lease, err error) (locks.Lease, error) {
 	lease.Token = fmt.Sprintf("%s?%d", g.key, l.tries)
 	l.held[lease.Token] = &grant{session: g.session}
@@ -127,7 +127,8 @@ func (l *mutexLock) Wait(ctx context.Context, key string) (history.Wake, error) 
 	if s == nil || s.over() {
 		return history.Poll, concurrency.ErrSessionExpired
 	}
-	// When ctx ends, the library removes its key, and waits for the reply as long as its client lives.
+	// When ctx ends, the library removes its key, and waits for the reply as long as its client lives. So the
+	// client is ended after callTimeout.
 	late := context.AfterFunc(ctx, func() { time.AfterFunc(callTimeout, s.end) })
 	g, back, err := l.queue(ctx, s, key)
 	if !late() && !back {
@@ -142,7 +143,7 @@ func (l *mutexLock) Wait(ctx context.Context, key string) (history.Wake, error) 
 	return history.Signal, nil
 }
 
-// queue waits in the library's queue, and reports whether the library removed its key.
+// queue waits in the library's queue. The result back tells whether the library has removed its key again.
 func (l *mutexLock) queue(ctx context.Context, s *session, key string) (g *grant, back bool, err error) {
 	if l.elects {
 		g, err = stand(ctx, s, key, false)
@@ -156,7 +157,8 @@ func (l *mutexLock) queue(ctx context.Context, s *session, key string) (g *grant
 // takenBack is the library's key for a mutex that was released or refused.
 const takenBack = "\x00"
 
-// granted makes the lease of a mutex. The lease ends when the session's last answered renewal has promised.
+// granted makes the lease of a mutex. The lease ends at the time that the session's last answered renewal has
+// promised.
 func (l *mutexLock) granted(ctx context.Context, call time.Time, g *grant, lease locks.Lease) (locks.Lease, error) {
 	if l.strict && g.session.lease.Left() < g.session.ttl/2 {
 		if _, err := l.client.KeepAliveOnce(ctx, g.session.Lease()); err != nil {
@@ -200,8 +202,8 @@ func (l *mutexLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration
 	return lease, fmt.Errorf("etcd mutex: %w", errors.ErrUnsupported)
 }
 
-// Release deletes the key only if it is still the owner's: the library's Unlock always succeeds. An uncertain grant
-// ends with its session.
+// Release deletes the key only if it still belongs to the owner. It does not call the library's Unlock, which
+// always succeeds. A grant that may exist ends with its session.
 func (l *mutexLock) Release(ctx context.Context, lease locks.Lease) error {
 	g, ok := l.held[lease.Token]
 	if !ok {

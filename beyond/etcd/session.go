@@ -13,7 +13,7 @@ import (
 	"hammerlock/history"
 )
 
-// session belongs to one worker: two mutexes on one session both get the lock.
+// session belongs to one worker, because two mutexes on one session would both get the lock.
 type session struct {
 	*concurrency.Session
 	lease *proof.Lease
@@ -83,7 +83,7 @@ func (p punctual) KeepAlive(ctx context.Context, id clientv3.LeaseID) (<-chan *c
 	return answers, nil
 }
 
-// orphan lets the lease expire, like the death of a process.
+// orphan stops the renewals of the lease, so that it expires as after the death of the process.
 func (s *session) orphan() {
 	s.client.watch(int64(s.Lease()), nil)
 	s.Orphan()
@@ -92,7 +92,8 @@ func (s *session) orphan() {
 
 var errInDoubt = errors.New("etcd: what may have been granted ends with its lease")
 
-// revoke ends the lease and all keys on it. The answer does not say whether there were any.
+// revoke ends the lease and all keys on it. The answer does not say whether there were any keys, so the error is
+// always errInDoubt.
 func (s *session) revoke(ctx context.Context) error {
 	s.orphan()
 	_, err := s.client.Revoke(ctx, s.Lease())
@@ -118,5 +119,5 @@ func renewed(l *proof.Lease, call time.Time, ttl time.Duration) {
 // hold is one grant, which may end with its session.
 type hold struct {
 	*proof.Hold
-	stop func() bool // nil = it does not
+	stop func() bool // stops the link to the session; nil = the hold does not end with its session
 }

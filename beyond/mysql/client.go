@@ -14,7 +14,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// config connects to an address. The client interpolates arguments, so a statement is one round trip.
+// config returns the settings of a connection to an address. The client puts arguments into the statement itself,
+// so a statement is one round trip.
 func config(addr, password string) *mysql.Config {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr, c.DBName, c.Timeout, c.InterpolateParams = owner, password, "tcp", addr, schema,
@@ -23,7 +24,7 @@ func config(addr, password string) *mysql.Config {
 	return c
 }
 
-// silent logs nothing: the errors say the same.
+// silent drops the library's log lines, because its errors say the same.
 type silent struct{}
 
 func (silent) Print(...any) {}
@@ -40,7 +41,8 @@ func pool(site *topologies.Site, source int) (*sql.DB, error) { return open(site
 
 func asker(n *topologies.Node) (*sql.DB, error) { return open(config(n.Back(), n.Password())) }
 
-// siteConfig connects through the source's links, like the suite's Redis clients.
+// siteConfig returns the settings of connections through the source's links, like those of the suite's Redis
+// clients.
 func siteConfig(site *topologies.Site, source int) *mysql.Config {
 	c := config(site.Addrs()[0], site.Password())
 	c.DialFunc = site.Dialer(source)
@@ -77,7 +79,7 @@ func (c *conn) QueryRow(ctx context.Context, query string, args ...any) database
 	return c.QueryRowContext(ctx, query, args...)
 }
 
-// Alive asks the library whether it has given up the connection.
+// Alive asks the library whether the connection can still be used.
 func (c *conn) Alive() bool {
 	return c.Raw(func(c any) error {
 		if v, ok := c.(driver.Validator); ok && !v.IsValid() {
@@ -93,7 +95,7 @@ func (c *conn) Break() error {
 	return c.pool.Close()
 }
 
-// Numbers of errors after which nothing was done.
+// Numbers of server errors after which a statement certainly had no effect.
 const (
 	duplicate       = 1062
 	lockWaitTimeout = 1205

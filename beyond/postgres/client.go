@@ -26,7 +26,8 @@ func config(addr, password string) (*pgx.ConnConfig, error) {
 	return c, nil
 }
 
-// siteConfig connects through the source's links, like the suite's Redis clients.
+// siteConfig returns the settings of connections through the source's links, like those of the suite's Redis
+// clients.
 func siteConfig(site *topologies.Site, source int) (*pgx.ConnConfig, error) {
 	c, err := config(site.Addrs()[0], site.Password())
 	if err != nil {
@@ -90,7 +91,7 @@ func (c *conn) Break() error {
 	return c.PgConn().Conn().Close()
 }
 
-// Codes of errors after which nothing was done.
+// Codes of server errors after which a statement certainly had no effect.
 const (
 	lockNotAvailable = "55P03"
 	queryCanceled    = "57014"

@@ -9,9 +9,9 @@ import (
 	"hammerlock/locks"
 )
 
-// clock_timestamp is read when the transaction has the row; other clocks stand still in a transaction. An UPDATE does
-// not lock the row if the lease is another holder's. INSERT .. ON CONFLICT .. WHERE does lock it: with 16 waiters,
-// releases had to wait until the lease was over. It also computes the expiry before it waits for the row.
+// clock_timestamp is read when the transaction has the row; now() would be the start of the transaction. An UPDATE
+// does not lock the row while another holder's lease is valid. INSERT .. ON CONFLICT .. WHERE does lock it: with 16
+// waiters, releases had to wait until the lease was over. It also computes the expiry before it waits for the row.
 var leases = database.Leases{
 	Make: `INSERT INTO leases VALUES ($1, '', '-infinity', 0) ON CONFLICT DO NOTHING`,
 	Take: func(ctx context.Context, on database.Conn, h locks.Lease, ttl time.Duration) (fence int64, err error) {

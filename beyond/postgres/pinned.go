@@ -85,7 +85,7 @@ type readWrite struct {
 	reader *database.Pinned
 }
 
-// AcquireShare makes the caller a reader. It waits in the server, at most for a lease.
+// AcquireShare makes the caller a reader. It waits in the server, at most for the length of a lease.
 func (l *readWrite) AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (locks.Lease, error) {
 	h, err := l.reader.AcquireWithin(ctx, key, ttl, ttl)
 	h.Permits = permits
@@ -105,7 +105,7 @@ func (l *readWrite) of(h locks.Lease) *database.Pinned {
 	return l.Pinned
 }
 
-// take is a way to wait for a lock, in one round trip.
+// take has the statements that wait for a lock. They are sent in one round trip.
 type take struct {
 	lock        string // the statement that waits
 	free        string // statement that releases a possible grant; empty for a transaction
@@ -113,7 +113,7 @@ type take struct {
 	transaction bool   // the hold is a transaction
 }
 
-// least is the shortest timeout to set: 0 means no timeout.
+// least is the shortest timeout to set, because a timeout of 0 means none.
 const least = time.Millisecond
 
 func (t take) within(ctx context.Context, on database.Conn, key string, wait time.Duration) (fence int64, err error) {
@@ -155,14 +155,15 @@ func (t take) undo(ctx context.Context, on database.Conn, key string, why error)
 	return outcome(why)
 }
 
-// unlock releases a session's lock by a query that answers whether the session had it.
+// unlock returns a function that releases a session's lock. The result of the query says whether the session had
+// the lock.
 func unlock(query string) func(context.Context, database.Conn, string) error {
 	return func(ctx context.Context, on database.Conn, key string) error {
 		return server.Truth(on.QueryRow(ctx, query, key), locks.ErrLost)
 	}
 }
 
-// commit ends the transaction and the hold.
+// commit ends the transaction, and with it the hold.
 func commit(ctx context.Context, on database.Conn, _ string) error {
 	done, err := on.(*conn).Conn.Exec(ctx, `COMMIT`)
 	if err == nil && done.String() != "COMMIT" {

@@ -32,7 +32,8 @@ var program = engine.Program{
 	Ask: []string{"--version"}, Version: regexp.MustCompile(`\(PostgreSQL\) (\S+)`),
 }
 
-// initialize makes the node's data directory, without syncing it: no run outlives the machine.
+// initialize makes the node's data directory. It does not sync it to the disk, because no run goes on after a crash
+// of the machine.
 func initialize(ctx context.Context, n *topologies.Node) error {
 	secret := filepath.Join(n.Dir(), "password")
 	if err := errors.Join(os.WriteFile(secret, []byte(n.Password()), 0o600), database.Give(n, secret)); err != nil {
@@ -48,7 +49,7 @@ func initialize(ctx context.Context, n *topologies.Node) error {
 	return os.WriteFile(filepath.Join(dataDir(n), "pg_hba.conf"), []byte(whoMayConnect), 0o600)
 }
 
-// whoMayConnect accepts the password from any loopback address, because links have their own.
+// whoMayConnect accepts the password from any loopback address, because each link has its own loopback address.
 const whoMayConnect = "host all all 127.0.0.0/8 password\n"
 
 func dataDir(n *topologies.Node) string { return filepath.Join(n.Dir(), "data") }
@@ -73,7 +74,8 @@ func command(n *topologies.Node) (*exec.Cmd, error) {
 	return exec.Command(n.Server().Path, args...), nil
 }
 
-// sharedMemory is the line of postmaster.pid with a segment's key and number. A killed server leaves the segment.
+// sharedMemory is the index of the line in postmaster.pid that has the key and number of a shared memory segment. A
+// killed server leaves this segment behind.
 const sharedMemory = 6
 
 func sweep(n *topologies.Node) error {
@@ -96,5 +98,6 @@ func sweep(n *topologies.Node) error {
 	return nil
 }
 
-// asks recognizes messages that execute a statement: Query, Execute, and Parse and Bind before it.
+// asks recognizes messages that execute a statement: Query and Execute, and the messages Parse and Bind before an
+// Execute.
 func asks(sent []byte) bool { return len(sent) > 0 && bytes.IndexByte([]byte("QPBE"), sent[0]) >= 0 }

@@ -17,7 +17,7 @@ type Hold struct {
 	began time.Time
 	until time.Time // end of the recorded lease
 	once  sync.Once
-	timer *time.Timer // ends the hold with the last proof; nil = it may outlast the proof
+	timer *time.Timer // fires at the proved end of the lease; nil = the hold may last longer
 }
 
 // NewHold makes a hold with its token.
@@ -37,7 +37,8 @@ type Lease struct {
 	asked    time.Time // time of the first unanswered renewal request; zero = none
 }
 
-// Ask notes that a renewal was requested. If the request is still unanswered when the hold is lost, it is recorded.
+// Ask notes that a renewal was requested. If the hold is lost before the request is answered, the request is
+// recorded.
 func (l *Lease) Ask() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,8 +47,8 @@ func (l *Lease) Ask() {
 	}
 }
 
-// Renew notes the promised end of the lease, and the earliest possible end. It records a renewal that is called now,
-// with the remaining time as its TTL.
+// Renew notes the promised end of the lease, and the earliest possible end. If a hold depends on the lease, it also
+// records a renewal that is called now, with the remaining time as its TTL.
 func (l *Lease) Renew(promised, ends time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +70,7 @@ func (l *Lease) Renew(promised, ends time.Time) {
 	l.Lane.Return(op)
 }
 
-// Left is the time for which the lease is certain to last.
+// Left returns the time for which the lease is certain to last.
 func (l *Lease) Left() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +106,7 @@ func (l *Lease) Lose() {
 	}
 }
 
-// lose tells the holder, and records an unanswered renewal.
+// lose tells the holder that the lease is lost. It also records a renewal that is still unanswered.
 func (l *Lease) lose() {
 	if l.Lane != nil && !l.asked.IsZero() {
 		clock := l.Lane.Clock()
@@ -117,7 +118,7 @@ func (l *Lease) lose() {
 	l.hold.Lose()
 }
 
-// Finish ends the hold: nothing more is recorded.
+// Finish ends the hold. After that, nothing is recorded for it.
 func (l *Lease) Finish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestWhatIsAskedInVainIsRecorded: an unanswered renewal is recorded when the hold is lost, an answered one is not
-// recorded as unanswered.
+// TestWhatIsAskedInVainIsRecorded: if a renewal is unanswered when the hold is lost, it is recorded with an unknown
+// outcome. An answered renewal is not.
 func TestWhatIsAskedInVainIsRecorded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do   func(*Lease, time.Time)

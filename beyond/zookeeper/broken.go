@@ -41,7 +41,7 @@ var reuse = onZooKeeper(locks.Spec{
 	},
 })
 
-// reuseLock identifies itself by the same name in all its sessions.
+// reuseLock is a wrong lock: it identifies itself by the same name in all its sessions.
 type reuseLock struct {
 	queueLock
 	name   string
@@ -81,7 +81,7 @@ func (l *reuseLock) token() string {
 	return fmt.Sprintf("%s.%d", l.name, l.grants)
 }
 
-// afresh returns a session. Without a connection it abandons the old session and opens a new one.
+// afresh returns the worker's session. If the session has no connection, afresh abandons it and opens a new one.
 func (l *reuseLock) afresh(ctx context.Context, ttl time.Duration) (*session, error) {
 	if s := l.session; s != nil && s.conn.State() != zk.StateHasSession {
 		l.drop(false)

@@ -15,8 +15,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// expire ends the session of the lock's first node. No server command does that, but a client with the session's
-// password can take it over and close it.
+// expire ends the session of a lock's holder, which owns the first node in the lock's queue. No server command does
+// that, but a client with the session's password can take the session over and close it.
 func expire(ctx context.Context, n *topologies.Node, lock string) error {
 	conn, _, err := zk.Connect([]string{n.Back()}, 4*time.Second, zk.WithLogger(quiet{}), zk.WithLogInfo(false))
 	if err != nil {

@@ -97,7 +97,8 @@ func (l *queueLock) Acquire(ctx context.Context, key string, ttl time.Duration) 
 	return l.granted(ctx, call, lease, p)
 }
 
-// granted makes the lease of the first place in the queue. The lease counts from call.
+// granted makes the lease for the worker whose node is the first in the queue. The argument call is the time at
+// which Acquire was called.
 func (l *queueLock) granted(ctx context.Context, call time.Time, lease locks.Lease, p *place) (locks.Lease, error) {
 	s := p.session
 	stat, err := called(ctx, func() (*zk.Stat, error) {
@@ -107,7 +108,7 @@ func (l *queueLock) granted(ctx context.Context, call time.Time, lease locks.Lea
 	if err != nil || stat.EphemeralOwner == 0 {
 		return l.doubt(lease, p, cmp.Or(err, zk.ErrNoNode))
 	}
-	for range 2 { // the second answer proves the session at the time of the first
+	for range 2 { // the second answer proves that the session lived at the time of the first
 		if s.lease.Left() < s.ttl/2 {
 			if err := s.sync(ctx); err != nil {
 				return l.doubt(lease, p, err)
@@ -130,7 +131,7 @@ func (l *queueLock) granted(ctx context.Context, call time.Time, lease locks.Lea
 
 var errLate = errors.New("the session may be over before its holder hears of the grant")
 
-// doubt keeps a possible grant until it is released.
+// doubt keeps a grant that may exist, until it is released. It returns the error for Acquire.
 func (l *queueLock) doubt(lease locks.Lease, p *place, err error) (locks.Lease, error) {
 	delete(l.places, lease.Key)
 	if errors.Is(err, zk.ErrNoServer) && p.path == "" {
@@ -166,7 +167,8 @@ func (l *queueLock) within(ctx context.Context, ttl time.Duration, fragile bool)
 	return l.session, err
 }
 
-// drop ends the session with all its places and holds.
+// drop ends the session with all its places and holds. If polite is false, it sends nothing, like a process that
+// dies.
 func (l *queueLock) drop(polite bool) {
 	if l.session != nil {
 		l.session.end(polite)
@@ -174,7 +176,8 @@ func (l *queueLock) drop(polite bool) {
 	}
 }
 
-// Extend reports a lost hold. The session renews itself, and offers no extension.
+// Extend returns locks.ErrLost if the hold is lost. Otherwise it returns errors.ErrUnsupported: the session is
+// renewed without calls of the worker.
 func (l *queueLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration) (locks.Lease, error) {
 	if p, ok := l.held[lease.Token]; !ok || p.session.over() {
 		return lease, locks.ErrLost

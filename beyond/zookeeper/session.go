@@ -19,23 +19,25 @@ import (
 // callTimeout bounds each call, like those of the suite's Redis clients. The library's calls have no timeout.
 const callTimeout = time.Second
 
-// sessionShare is the life of a session after its last proof, as a multiple of the lease. A server that has lost its
-// leader still answers, so only calls through the leader prove a session. The leader learns every half tick which
-// sessions live, so a proof dates from the call before the answered one. shortestSession exceeds the servers' minimum:
-// on a slow line, shorter sessions end before two answers arrive.
+// A session is proved by a call that the leader answers, because a server that has lost its leader still answers
+// other calls. The leader learns only every half tick which sessions live. Therefore an answer proves that the
+// session lived when the call before it was made.
+//
+// sessionShare is the life of a session after its last proof, as a multiple of the lease. shortestSession exceeds
+// the servers' minimum: on a slow line, shorter sessions end before two answers arrive.
 const (
 	sessionShare    = 1.5
 	shortestSession = time.Second
 	reportEvery     = tick / 2
 )
 
-// lifeOf is the session life to request for leases of ttl.
+// lifeOf returns the life of a session to request for leases of length ttl.
 func lifeOf(ttl time.Duration) time.Duration {
 	return max(time.Duration(float64(ttl)*sessionShare), shortestSession)
 }
 
-// linger returns the time by which a session may outlast a lease, after its last sign of life. Sessions end at ticks,
-// so a session may last two ticks longer.
+// linger returns how much longer than a lease a session may last after its last sign of life. Sessions end at
+// ticks, so a session may last two ticks longer than its life.
 func linger(ttl time.Duration) time.Duration { return lifeOf(ttl) - ttl + 2*tick }
 
 // session belongs to one worker. The nodes that a session has created end with the session.
@@ -47,9 +49,9 @@ type session struct {
 	ttl   time.Duration // lease of the locks
 	life  time.Duration // of the session, as requested
 	stop  context.CancelFunc
-	gone  chan struct{} // closed when it has expired or was ended
+	gone  chan struct{} // closed when the session has expired or was ended
 
-	ready   chan struct{} // closed when the servers have made it
+	ready   chan struct{} // closed when the servers have made the session
 	readied sync.Once
 	lost    sync.Once
 	fragile bool // a broken connection ends a hold
@@ -110,7 +112,7 @@ func (s *session) connect(ctx context.Context, network, addr string, within time
 	return conn, nil
 }
 
-// event handles a state change for the library. It must not block.
+// event receives the session's state changes from the library. It must not block.
 func (s *session) event(e zk.Event) {
 	switch {
 	case e.State == zk.StateHasSession:
@@ -171,7 +173,8 @@ func (s *session) end(polite bool) {
 	})
 }
 
-// called runs a library call, which has no context. A cancelled call ends with its session.
+// called runs a call of the library, which takes no context. If ctx ends first, called returns an error; the call
+// itself goes on until its session ends.
 func called[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -229,7 +232,7 @@ func (s *session) proved(call time.Time) {
 	}
 }
 
-// since notes that the servers have counted the session's life from this time or later.
+// since notes that the servers count the session's life from the time proved, or from a later time.
 func (s *session) since(proved time.Time) {
 	ends := proved.Add(s.life - reportEvery - s.life/100 - 2*time.Millisecond)
 	s.lease.Renew(ends, ends)

@@ -36,10 +36,10 @@ var servers = &topologies.Engine{
 // tick is the servers' unit of time. Sessions end at ticks.
 const tick = 200 * time.Millisecond
 
-// jars are those that a server needs from libzookeeper-java and its dependencies.
+// jars lists the jars that a server needs from libzookeeper-java and its dependencies.
 var jars = []string{"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-simple", "metrics-core", "snappy-java"}
 
-// places is the directory of packaged jars.
+// places is the directory in which packages install jars.
 const places = "/usr/share/java"
 
 var versioned = regexp.MustCompile(`zookeeper-(\d[\d.]*)\.jar$`)
@@ -67,7 +67,7 @@ func find(context.Context) (topologies.Server, error) {
 
 const engineName = "ZooKeeper"
 
-// prepare writes the configuration. Votes and writes have their own ports.
+// prepare writes the configuration. Between servers, votes and writes have ports of their own.
 func prepare(_ context.Context, n *topologies.Node) error {
 	host, port, err := net.SplitHostPort(n.Back())
 	if err != nil {
@@ -150,7 +150,8 @@ func info(ctx context.Context, n *topologies.Node) (map[string]string, error) {
 	return fields, nil
 }
 
-// Requests: length, number, operation.
+// A request begins with its length, its number and its operation, of four bytes each. These are the size of this
+// header, and the numbers of operations.
 const (
 	header    = 12
 	opCreate  = 1
@@ -160,12 +161,12 @@ const (
 	greetings = 44 // bytes of a session request
 )
 
-// ready makes and ends a session, which are both writes.
+// ready makes a session and ends it. Both are writes, which need a majority.
 func ready(ctx context.Context, n *topologies.Node) error {
 	return ask(ctx, n, func(c net.Conn) error { return greet(c, 0, nil, 4*time.Second) })
 }
 
-// greet opens or takes over a session, and closes it.
+// greet opens a session, or takes over the one with this id, and closes it.
 func greet(c net.Conn, id int64, password []byte, life time.Duration) error {
 	hello := binary.BigEndian.AppendUint32(nil, greetings)
 	hello = binary.BigEndian.AppendUint32(hello, 0) // protocol version
@@ -206,7 +207,7 @@ func frame(c net.Conn) ([]byte, error) {
 	return body, err
 }
 
-// asks finds a request that changes data.
+// asks reports whether the sent bytes contain a request that changes data.
 func asks(sent []byte) bool {
 	for len(sent) >= header {
 		size := int(binary.BigEndian.Uint32(sent))

@@ -1,4 +1,4 @@
-// Command bench is bench of the main module with the catalogue of beyond: see docs/BEYOND.md.
+// Command bench is the command "bench" of the main module with the catalogue of package beyond: see docs/BEYOND.md.
 package main
 
 import (

@@ -28,7 +28,7 @@ func find(c choice) (t topologies.Spec, l locks.Spec) {
 	return t, l
 }
 
-// installed says what is missing for a choice; empty = nothing.
+// installed returns a text that says what is not installed for a choice; empty = nothing is missing.
 func installed(ctx context.Context, c choice) string {
 	t, _ := find(c)
 	if err := t.Installed(ctx); err != nil {

@@ -91,7 +91,7 @@ func command(ctx context.Context, run func(context.Context, cli.Env) int, args .
 	return d.Runs
 }
 
-// loads makes a run of the lock for each shape; nil = not measured.
+// loads makes a run of the lock for each shape. An element is nil if its run has no results.
 func loads(ctx context.Context, c choice, each time.Duration, dir string) (all []*results.Run) {
 	for _, s := range shapes {
 		runs := command(ctx, cli.Bench, "--topology", c.topology, "--lock", c.lock, "--workers", strconv.Itoa(s[0]),
@@ -106,7 +106,8 @@ func loads(ctx context.Context, c choice, each time.Duration, dir string) (all [
 	return all
 }
 
-// scenariosOf lists the scenarios with the lock's results.
+// scenariosOf runs the scenarios and lists their names with the lock's results: bold = failed, a question mark =
+// undecided.
 func scenariosOf(ctx context.Context, c choice, dir string) (list []string) {
 	args := []string{"--topology", c.topology, "--lock", c.lock, "--scenario", asked, "--budget", "60s", "--out", dir}
 	for _, r := range command(ctx, cli.Verify, args...) {

@@ -1,4 +1,5 @@
-// Command verify is verify of the main module with the catalogue of beyond: see docs/BEYOND.md.
+// Command verify is the command "verify" of the main module with the catalogue of package beyond: see
+// docs/BEYOND.md.
 package main
 
 import (
