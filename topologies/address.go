@@ -19,8 +19,8 @@ type block struct {
 	port   func(node int) (front, back int)
 }
 
-// Linux takes ephemeral ports from 32768 on. A cluster node's bus listens at the node's port + 10000. So the ports of
-// a block are below 22768.
+// Linux uses the ports from 32768 on for outgoing connections. A cluster node's bus listens at the node's port +
+// 10000. So the ports of a block are below 22768.
 const (
 	claimPort  = 20999
 	firstPort  = 21000
@@ -89,7 +89,8 @@ func (b *block) node(i int) (front, back string) {
 
 func (b *block) release() error { return b.claim.Close() }
 
-// free tells whether every port of the block can be bound. For example, another process may listen on 0.0.0.0.
+// free tells whether every port of the block can be bound. It cannot if, for example, another process listens on
+// 0.0.0.0.
 func (b *block) free() bool {
 	for i := range maxNodes {
 		front, back := b.port(i)

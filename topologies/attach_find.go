@@ -97,7 +97,7 @@ func (n *Node) connect(ctx context.Context, e Endpoint) error {
 var modes = map[string]string{"single": "standalone", "replica": "standalone", "sentinel": "standalone",
 	"redlock": "standalone", "cluster": "cluster"}
 
-// refusedLogin tells whether the server refused the login, and not the command.
+// refusedLogin tells whether the error is the refusal of a login, and not of a command.
 func refusedLogin(err error) bool {
 	return redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "WRONGPASS") ||
 		redis.HasErrorPrefix(err, "ERR AUTH")
@@ -112,8 +112,8 @@ func (n *Node) unreachable(err error) error {
 	return Unreachable(where, n.front, n.topology.Spec.attached.TLS, err)
 }
 
-// Unreachable adds advice for the user to the error of an attached server that does not answer; where names the
-// server.
+// Unreachable adds advice for the user to the error of an attached server that does not answer. The text where
+// names the server in the new error.
 func Unreachable(where, addr string, secured *TLS, err error) error {
 	var reply redis.Error
 	refused := errors.As(err, &reply)
@@ -173,7 +173,7 @@ func (t *Topology) version(info, hello map[string]string) {
 	}
 }
 
-// hide notes the error with which the servers refuse a command.
+// hide notes that the servers refuse a command, with their error.
 func (t *Topology) hide(what string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -190,7 +190,7 @@ func (t *Topology) Hidden() map[string]string {
 	return maps.Clone(t.hidden)
 }
 
-// foreignSite adds a site to which clients connect through the nodes seeds.
+// foreignSite adds a site of attached servers. Clients first connect to the nodes in seeds.
 func (t *Topology) foreignSite(name string, e Endpoint, nodes []*Node, seeds ...*Node) *Site {
 	a := t.Spec.attached
 	s := &Site{Name: name, Nodes: nodes, seeds: seeds, tls: a.tls,
@@ -286,8 +286,9 @@ func (t *Topology) findBehindSentinels(ctx context.Context) error {
 	return nil
 }
 
-// maybe tries to reach a replica, and adds it on success; no client connects to it. A server that the sentinels list
-// under two names is left out: a failover may promote it under one name and then make it a replica of itself.
+// The function maybe tries to reach a replica, and adds it on success. A failure is no error, because no client
+// connects to a replica. A server that the sentinels list under two names is left out: a failover may promote it
+// under one name and then make it a replica of itself.
 func (t *Topology) maybe(ctx context.Context, name string, e Endpoint) {
 	n, err := t.at(ctx, name, Replica, e)
 	if err == nil {
@@ -350,8 +351,8 @@ func (t *Topology) findCluster(ctx context.Context) (err error) {
 	return nil
 }
 
-// slots gets the owners of all slots from one node. If a node does not know its own host name, its reply leaves that
-// name empty.
+// slots gets the owners of all slots from one node. If a node does not know its own host name, its reply leaves
+// that name empty; slots then fills in the host of the address e.
 func (t *Topology) slots(ctx context.Context, e Endpoint) ([]redis.ClusterSlot, error) {
 	n := &Node{Name: "seed", Role: Primary, topology: t, front: e.Addr,
 		back: cmp.Or(t.Spec.attached.Map[e.Addr], e.Addr)}

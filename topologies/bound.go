@@ -10,7 +10,7 @@ import (
 // The client library allocates memory for a reply as soon as it reads the reply's length. Attached servers may
 // announce any length, so the suite limits it.
 const (
-	mostAnswer = 64 << 20 // bytes of one reply, with an estimate for its elements
+	mostAnswer = 64 << 20 // limit of one reply in bytes; each element counts as perElement bytes
 	perElement = 64
 	mostLine   = 1 << 20
 )
@@ -48,8 +48,8 @@ func (b *bound) take(read []byte) error {
 	return nil
 }
 
-// elements maps the first byte of an aggregate reply (array, set, push, map, attributes) to the number of values of
-// each announced entry.
+// elements maps the first byte of an aggregate reply (array, set, push, map, attributes) to the number of values in
+// each of its entries. An entry of a map has two: a key and a value.
 var elements = map[byte]int{'*': 1, '~': 1, '>': 1, '%': 2, '|': 2}
 
 // announced parses a line of a reply: a simple value, or a length. It returns false if the announced reply is too

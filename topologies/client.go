@@ -117,8 +117,8 @@ func (s *Site) dialTimeout(o ClientOptions) time.Duration {
 	return max(clientDialTimeout, o.ReadTimeout)
 }
 
-// ClientSettings lists the settings that all clients have in common, for the run record. It is empty, not nil, without
-// such clients.
+// ClientSettings lists the settings that all clients have in common, for the run record. If the suite makes no such
+// clients, the map is empty, not nil.
 func (t *Topology) ClientSettings() map[string]string {
 	if len(t.Sites) == 0 || t.Sites[0].Engine() != "" {
 		// the suite makes no clients: a service is under test, or the locks have their own clients

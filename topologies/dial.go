@@ -160,7 +160,7 @@ func (f *fresh) Read(b []byte) (int, error) {
 	return n, f.mark(err)
 }
 
-// muted tells whether the simulated cable lets nothing through.
+// muted tells whether the connection is dead, because it was used while the simulated cable was unplugged.
 func (f *fresh) muted() bool {
 	if f.line.isCut() {
 		f.mute.Store(true)
@@ -173,8 +173,8 @@ func (f *fresh) Close() error {
 	return f.Conn.Close()
 }
 
-// checked also has the socket (syscall.Conn). With it, the library checks a pooled connection before it uses it
-// again.
+// checked is a fresh connection that also gives access to its socket (syscall.Conn). With the socket, the library
+// checks a pooled connection before it uses it again.
 type checked struct {
 	*fresh
 	syscall.Conn

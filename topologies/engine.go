@@ -218,7 +218,7 @@ func (n *Node) command() (*exec.Cmd, error) {
 	return cmd, err
 }
 
-// end ends a node for ever, with cleanup. An engine's End signal goes to the server process only, which ends its
+// end ends a node for good and cleans up. An engine's End signal goes to the server process only, which ends its
 // children.
 func (n *Node) end() error {
 	e := n.engine()

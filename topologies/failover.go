@@ -53,9 +53,9 @@ func follows(info map[string]string, primary *Node) bool {
 	return addr == primary.front || addr == primary.peer
 }
 
-// Failover makes a replica the primary, even if the old primary is up. It returns the new primary when this accepts
-// writes and clients can find it. Writes that the replica does not have are lost. It fails for a server without a
-// replica.
+// Failover makes a replica the primary, even if the old primary is up. It returns the new primary when the new
+// primary accepts writes and clients can find it. Writes that the replica does not have are lost. It fails for a
+// server without a replica.
 func (s *Site) Failover(ctx context.Context, primary *Node) (*Node, error) {
 	next, err := s.failover(ctx, primary)
 	if err != nil {

@@ -26,7 +26,8 @@ type gate struct {
 	wg        sync.WaitGroup
 }
 
-// open listens on the addresses that the node announces. It does nothing on a nil gate, of a node without a proxy.
+// open listens on the addresses that the node announces. A nil gate belongs to a node without a proxy, and open
+// does nothing.
 func (g *gate) open(ctx context.Context) error {
 	if g == nil {
 		return nil
@@ -57,8 +58,8 @@ func (g *gate) forClients(back string) func(*net.TCPConn) {
 	}
 }
 
-// openToPeers listens on the addresses for the peers of a node that is not Redis. It comes before open, because the
-// node answers only when it has found its peers.
+// openToPeers listens on the addresses for the peers of a node that is not Redis. It must be called before open,
+// because the node answers only when it has found its peers.
 func (g *gate) openToPeers(ctx context.Context) error {
 	if g == nil {
 		return nil

@@ -11,8 +11,9 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// owner finds the node that opened a connection, by the process that has the socket. Servers other than Redis cannot
-// bind a source address. If the connection is already closed, the result is links.Unidentified.
+// owner returns the node that opened a connection. It looks for the process that has the socket, because servers
+// other than Redis cannot bind a source address. If the connection is already closed, the result is
+// links.Unidentified.
 func (t *Topology) owner(conn *net.TCPConn) links.Party {
 	inode := socket(conn.RemoteAddr().(*net.TCPAddr), conn.LocalAddr().(*net.TCPAddr))
 	if inode == "" {

@@ -95,8 +95,8 @@ func (n *Node) Kill() error {
 	return n.finish(syscall.SIGKILL)
 }
 
-// finish sends a signal and waits for the end of the process. It continues a stopped process first, which would not
-// react otherwise. The caller holds the mutex.
+// finish sends a signal and waits for the end of the process. Before that, it continues the process, because a
+// stopped process would not react. The caller holds the mutex.
 func (n *Node) finish(with syscall.Signal) error {
 	n.killed = true
 	all := n.family()

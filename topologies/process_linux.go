@@ -8,7 +8,8 @@ import (
 )
 
 // childAttr makes a node end with the thread that started it (PDEATHSIG): the Spawner keeps that thread until the
-// topology is closed. It also keeps Ctrl-C at the terminal from the node.
+// topology is closed. The node also gets a process group of its own, so that Ctrl-C at the terminal does not reach
+// it.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

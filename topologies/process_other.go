@@ -4,8 +4,8 @@ package topologies
 
 import "syscall"
 
-// childAttr keeps Ctrl-C at the terminal from the node. This system has no parent-death signal, so only the reaper
-// ends the nodes of a suite that was killed.
+// childAttr gives the node a process group of its own, so that Ctrl-C at the terminal does not reach it. This
+// system has no parent-death signal, so only the reaper ends the nodes of a suite that was killed.
 func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

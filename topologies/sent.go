@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// sent has the number of commands of each name that a server has received from the suite and from sentinels. The rest
-// of the server's own count is from lock clients.
+// sent has the number of commands of each name that a server has received from the suite and from sentinels. All
+// other commands that the server counts are from lock clients.
 type sent struct {
 	passing
 	mu    sync.Mutex

@@ -124,7 +124,7 @@ func (t *Topology) recordWatch() {
 }
 
 // agrees returns nil if a sentinel knows the primary, all replicas and the other sentinels, and reports no problem.
-// If a failover begins before that, it may never end.
+// A failover that begins before all sentinels agree may never end.
 func agrees(ctx context.Context, n, primary *Node, replicas []*Node) error {
 	m, err := n.control.Do(ctx, "SENTINEL", "MASTER", masterName).Slice()
 	if err != nil {

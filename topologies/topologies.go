@@ -98,7 +98,7 @@ const (
 
 var durabilities = []Durability{SyncAlways, SyncEverySecond, SyncNever}
 
-// Profile is how soon a deployment notices that a node has failed.
+// Profile says how soon a deployment notices that a node has failed.
 type Profile string
 
 // The profiles.

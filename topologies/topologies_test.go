@@ -130,8 +130,8 @@ func succeeds(t testing.TB, what string, do func() error) {
 	live.Wait(t, what, func() bool { err = do(); return err == nil })
 }
 
-// steady makes an attempt whose error counts only if the servers have kept their roles: others replace a server that
-// pauses for longer than their timers.
+// steady makes an attempt. Its error counts only if all servers have kept their roles: a server that pauses for
+// longer than the others' timers loses its role, which is no error.
 func steady(t testing.TB, top *Topology, attempt func(n int) error) {
 	t.Helper()
 	live.Again(t, func(n int) string {

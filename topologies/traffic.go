@@ -73,8 +73,8 @@ func (f *fresh) count(b []byte) {
 	}
 }
 
-// idle lists commands that change no data, or that the library itself sends. The fault drop-reply does not drop their
-// replies, because that would test nothing.
+// idle lists commands that change no data, or that the library itself sends. The fault drop-reply does not drop
+// their replies, because that would test nothing about a lock.
 var idle = []string{
 	"cluster", "command", "info", "ping", "sentinel",
 	"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe",

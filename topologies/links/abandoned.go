@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// holds is the state of a rule that delays a command until its client has given up the call and closed the
-// connection.
+// holds is the state of a rule that delays commands. A command is delayed until its client has given up the call
+// and closed the connection.
 type holds struct {
 	rule *Rule
 	over chan struct{} // closed when the rule ends
@@ -29,7 +29,8 @@ func (h *holds) end() {
 	}
 }
 
-// takes tells whether to delay a command: at most one of each kind in each interval of Pace.
+// takes tells whether to delay a command of this kind. In each interval of Pace, it delays at most one command of
+// each kind.
 func (h *holds) takes(kind string, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -54,7 +55,8 @@ func (s *stream) held(v *verdict, b []byte) *holds {
 	return nil
 }
 
-// wait waits until the client has closed the connection, and then for the latency.
+// wait waits until the client has closed the connection, and then for the rule's Latency. It returns early if the
+// rule or the connection ends.
 func (h *holds) wait(c *connection, timer *time.Timer) {
 	select {
 	case <-c.left:

@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// Network is the proxies of a topology, one in front of each node. It identifies clients and peers by their source
-// addresses. The suite's own connections do not pass through it. It is safe for concurrent use. A nil Network is that
-// of a topology without proxies: Apply returns an error.
+// Network is the set of proxies of a topology, one in front of each node. It identifies clients and peers by their
+// source addresses. The suite's own connections do not pass through it. It is safe for concurrent use. A nil
+// Network means that the topology has no proxies; its Apply returns an error.
 type Network struct {
 	sources string           // prefix of the clients' addresses
 	nodes   map[string]Party // by address

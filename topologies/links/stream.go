@@ -17,8 +17,8 @@ const (
 	queueDepth = 1024 // length of the queue of a delayed path; when the queue is full, TCP slows the sender down
 )
 
-// stream copies the bytes of one direction of a connection. When a delay begins, it switches to a queue. The writer
-// of the queue waits until each chunk is due.
+// stream copies the bytes of one direction of a connection. When a delay begins, it puts the bytes into a queue
+// instead. The writer of the queue waits until each chunk is due.
 type stream struct {
 	c        *connection
 	path     *path
