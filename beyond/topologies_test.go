@@ -31,8 +31,7 @@ func each(t *testing.T, test func(*testing.T, topologies.Spec)) {
 // TestNothingIsLeft starts, breaks and heals every topology repeatedly, in different ways. No processes, directories or
 // shared memory may be left.
 func TestNothingIsLeft(t *testing.T) {
-	// a directory of its own, without the processes of other runs; its path is short, because paths of sockets must
-	// be
+	// a directory of its own, without the processes of other runs; its path is short, because paths of sockets must be
 	short, err := os.MkdirTemp("", "")
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ var killAgent = Fault{
 		}
 		if err = a.Kill(); err != nil {
 			caught.Go()
-		} // if this is the last agent, Kill leaves it alone
+		} // the agent may still be alive, so its worker goes on
 		return fmt.Sprintf("killed agent %s with w%02d %s", a.Name, caught.Worker, caught.where()), nil, err
 	},
 }
@@ -84,8 +84,8 @@ var cutAgent = Fault{
 	}),
 }
 
-// agents returns the reason why a fault that disturbs agents cannot be injected. There are two reasons: the run has
-// no agents, or ok is false; then the reason is the text why. An empty text means that the fault can be injected.
+// agents returns the reason why a fault that disturbs agents cannot be injected: either the run has no agents, or ok
+// is false. In the second case, it returns the caller's reason. An empty text means that the fault can be injected.
 func (s Scene) agents(why string, ok bool) string {
 	switch {
 	case s.Agents == 0:

@@ -11,12 +11,11 @@ import (
 	"hammerlock/internal/human"
 )
 
-// argument checks the text of a fault's argument. It returns an error message, or an empty text if the argument is
-// valid.
+// argument checks the text of a fault's argument. It returns an error message, or an empty text if the
+// argument is valid.
 type argument func(text string) (mistake string)
 
-// timeOf returns a check that an argument is a positive duration. The text what is the error message; it has an
-// example.
+// timeOf returns a check that an argument is a positive duration. Its parameter is the error message, with an example.
 func timeOf(what string) argument {
 	return func(text string) string {
 		if d, err := time.ParseDuration(text); err != nil || d <= 0 {
@@ -26,8 +25,8 @@ func timeOf(what string) argument {
 	}
 }
 
-// numberOf returns a check that an argument is a number of at least 1. The text what is the error message; it has
-// an example.
+// numberOf returns a check that an argument is a number of at least 1. Its parameter is the error message,
+// with an example.
 func numberOf(what string) argument {
 	return func(text string) string {
 		if n, err := strconv.Atoi(text); err != nil || n < 1 {
@@ -64,7 +63,7 @@ func (f Fault) unknownName(arg string, s Scene) string {
 	return ""
 }
 
-// time returns the fault's argument as a duration, or the default without if the fault has no argument.
+// time returns the fault's argument as a duration. If the fault has no argument, it returns its parameter.
 func (t *Target) time(without time.Duration) time.Duration {
 	if d, err := time.ParseDuration(t.Arg); err == nil {
 		return d
@@ -72,7 +71,7 @@ func (t *Target) time(without time.Duration) time.Duration {
 	return without
 }
 
-// number returns the fault's argument as a number, or the default without if the fault has no argument.
+// number returns the fault's argument as a number. If the fault has no argument, it returns its parameter.
 func (t *Target) number(without int) int {
 	if n, err := strconv.Atoi(t.Arg); err == nil {
 		return n

@@ -92,8 +92,7 @@ var killProcess = Fault{
 	},
 }
 
-// process stops a worker between the load and the store of its counter. It returns the worker and the worker's
-// process.
+// process stops a worker between the load and the store of its counter. It returns the worker and the worker's process.
 func (t *Target) process(ctx context.Context) (*Caught, Process, error) {
 	caught, err := t.holder(ctx, Loaded)
 	if err != nil {

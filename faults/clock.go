@@ -50,8 +50,8 @@ var clockRate = Fault{
 	},
 }
 
-// clocks changes the clock of each server that keeps a held lock: it adds offset and sets the speed to rate. The
-// holder is paused until another worker has the lock.
+// clocks changes the clock of each server that keeps a held lock: it adds an offset and sets the speed (1 = real
+// time). The holder is paused until another worker has the lock.
 func (t *Target) clocks(ctx context.Context, offset time.Duration, rate float64, text string) (string, Heal, error) {
 	return t.forget(ctx, text, func(_ context.Context, n *topologies.Node, _ string) (Heal, error) {
 		return func(context.Context) error { return n.SetClock(0, 1) }, n.SetClock(offset, rate)

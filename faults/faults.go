@@ -1,6 +1,6 @@
 // Package faults has the failures that the suite can inject: it kills servers, cuts links, sets clocks and so on.
-// Inject returns the function that heals. A fault knows the topology and can stop workers at certain points. It knows
-// nothing about locks.
+// Fault.Inject injects a failure and returns a function that heals it. A fault knows the topology and can stop
+// workers at certain points. It knows nothing about locks.
 package faults
 
 import (
@@ -234,7 +234,8 @@ func onLinks(n *links.Network, r links.Rule, what string) (string, Heal, error) 
 	}, nil
 }
 
-// primary returns the node that serves a page's lock now. If there are several sites, it chooses one at random.
+// primary returns the node that now serves the lock of one page: the caught worker's page, or a random one. If
+// there are several sites, it chooses one at random.
 func (t *Target) primary(ctx context.Context) (site *topologies.Site, primary *topologies.Node, key int32, err error) {
 	site = t.Topology.Sites[t.Rand.IntN(len(t.Topology.Sites))]
 	if t.Caught != nil {
@@ -269,7 +270,7 @@ func act(ctx context.Context, do func(context.Context) error) error {
 	return do(ctx)
 }
 
-// poll calls look every 2 ms until it returns true. It returns false if ctx ended first.
+// poll calls the function look every 2 ms until look returns true. It returns false if ctx ended first.
 func poll(ctx context.Context, look func() bool) bool {
 	for !look() {
 		if !sleep(ctx, 2*time.Millisecond) {

@@ -24,7 +24,7 @@ var dropReply = Fault{
 	Sources: []Source{OfWorkers, OnWire},
 	Message: func(string) Message { return Message{Drop: true} },
 	Needs:   Needs{Links: true},
-	// The client's connection breaks too, so a client that retries does so without delay.
+	// The proxy also breaks the client's connection, so a client may retry without delay.
 	Effect: always(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}),
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		count := t.number(lostReplies)

@@ -11,8 +11,7 @@ import (
 )
 
 // TestWhatBreaksConnectionsBlocks: a fault that breaks connections has Blocks set, because a client without a reply
-// may retry without delay. A fault that only delays replies does not have it set, because clients wait for the
-// reply.
+// may retry without delay. A fault that only delays replies does not have it set, because clients wait for the reply.
 func TestWhatBreaksConnectionsBlocks(t *testing.T) {
 	for _, f := range All {
 		e, late := f.Effect(Scene{}), f.Name == delay.Name || f.Name == lateCommand.Name

@@ -32,9 +32,9 @@ func (p *passing) Catch(ctx context.Context, point string, _ int32) (*Caught, er
 func (*passing) Process(int32) (Process, error) { return nil, errNoNode }
 func (*passing) Agent(int32) (Agent, error)     { return Agent{}, errNoNode }
 
-// TestALockThatRefusesWithoutReplicas: a lock that refuses all workers while its replicas are missing is
-// distinguished from three others: a lock that grants late, a lock that no worker requests, and a lock whose holder
-// stays.
+// TestALockThatRefusesWithoutReplicas: some locks refuse all workers while their replicas are missing. Such a
+// lock is distinguished from three others: a lock that grants late, a lock that no worker requests, and a lock
+// whose holder stays.
 func TestALockThatRefusesWithoutReplicas(t *testing.T) {
 	for name, c := range map[string]struct {
 		workers       passing

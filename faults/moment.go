@@ -135,7 +135,7 @@ func (s Source) names() []string {
 const unsaid = 2 * time.Second
 
 // Force returns the length of a fault that begins at a program's command: the given length, else the delay of its
-// message, else a default. 0 means that the fault needs no time.
+// message, else a default. 0 means that the fault is over immediately.
 func (s Step) Force() time.Duration {
 	switch {
 	case s.Lasts > 0 || s.Fault.Passes:

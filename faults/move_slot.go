@@ -8,8 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// movePause is the time for which clients get ASK replies, once before the keys of the slot move and once
-// afterwards.
+// movePause is the time for which clients get ASK replies, once before the keys of the slot move and once afterwards.
 const movePause = 150 * time.Millisecond
 
 var moveSlot = Fault{

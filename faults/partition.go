@@ -64,7 +64,7 @@ func (t *Target) sides(ctx context.Context) (links.Rule, error) {
 	return r, errors.Join(t.name(ctx, r.From, Granted), t.name(ctx, r.To, Granted))
 }
 
-// nodesOf returns the nodes that the argument names, and all nodes.
+// nodesOf returns the nodes that the argument names, and the names of all nodes.
 func nodesOf(arg string, s Scene) (named, known []string) {
 	for name := range strings.FieldsFuncSeq(arg, func(r rune) bool { return strings.ContainsRune("/>+", r) }) {
 		if p := links.Party(name); p != links.AllNodes && p != holderParty && !links.IsClient(p) {

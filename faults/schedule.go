@@ -65,11 +65,11 @@ func (s Step) at() string {
 // String returns the step as on the command line.
 func (s Step) String() string { return s.name() + s.at() }
 
-// Parse reads a list of faults, such as kill-primary@2s,heal@5s or lost-grant,delay. An item is a name, an optional
-// argument after a colon, and an optional time or point after an @. The item heal@TIME heals the faults before it.
-// An item without a time gets a time that is drawn from the seed, in a part of the run of its own. Parse returns
-// all errors, each with its item. If the Scene has no topology yet, Parse finds only errors that do not depend on
-// the topology.
+// Parse reads a list of faults, such as kill-primary@2s,heal@5s or lost-grant,delay. An item is a name, an
+// optional argument after a colon, and an optional time or point after an @. The item heal@TIME heals the faults
+// before it. An item without a time gets a time that is drawn from the seed, in a part of the run of its own.
+// Parse returns all errors, each with its item. If the Scene has no topology yet, Parse finds only errors that do
+// not depend on the topology.
 func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps []Step, mistakes human.Mistakes) {
 	within := period{0, duration}
 	var open []int // indices of the steps whose times will be drawn

@@ -116,7 +116,7 @@ func TestAutoIsWhatARightLockSurvives(t *testing.T) {
 }
 
 // TestAutoSparesWhatAFenceNeeds: the fault restart-late forgets no valid lease, but it forgets the last fencing
-// token. So it breaks no assumption of a lock without fences, and one of a lock with fences.
+// token. So it violates an assumption of locks with fences, and none of other locks.
 func TestAutoSparesWhatAFenceNeeds(t *testing.T) {
 	fenced := single
 	fenced.Claims.Fences = true

@@ -4,8 +4,7 @@ import "time"
 
 // Agreement says how well the clocks of a run's processes agree.
 type Agreement struct {
-	// Slack is the largest difference between the clocks of any two worker processes; 0 if there is only one
-	// process.
+	// Slack is the largest difference between the clocks of any two worker processes; 0 if there is only one process.
 	Slack time.Duration `json:"slack_ns"`
 	// Doubts has the error bounds of each process's clock, indexed by process number; empty = only Slack is known.
 	Doubts []Doubt `json:"doubts,omitempty"`

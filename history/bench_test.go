@@ -84,8 +84,8 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkRead measures reading and validating, in ns per operation. It also reports the size of an operation in
-// the file.
+// BenchmarkRead measures reading and validating, in ns per operation. It also reports the size of an operation
+// in the file.
 func BenchmarkRead(b *testing.B) {
 	for _, f := range []string{"native", "lines"} {
 		for _, ops := range []int{100_000, 1_000_000, 10_000_000} {

@@ -15,9 +15,9 @@ import (
 // Writer writes a native file during the run: a crash loses only operations added after the last Flush. Only one
 // goroutine may use it. After an error, it writes nothing more and returns the same error again.
 type Writer struct {
-	// Proven is the measured agreement of the clocks, for Close to write; zero = the header has it.
+	// Proven is the measured agreement of the clocks, which Close writes; zero = the header has it already.
 	Proven Agreement
-	// Allowed goes to History.Allowed and Measured to Header.Measured; Close writes both.
+	// Close writes both. Allowed becomes History.Allowed, and Measured becomes Header.Measured.
 	Allowed  bool
 	Measured *Measured
 
@@ -43,7 +43,7 @@ func Create(w io.Writer, h Header) (*Writer, error) {
 	return f, f.chunk(headerChunk, append(make([]byte, headSize), header...))
 }
 
-// Add writes an operation, at the next Flush at the latest. Operations come in the order of their returns.
+// Add writes an operation, at the next Flush at the latest. Operations must be added in the order of their returns.
 func (f *Writer) Add(op *Op) error {
 	if f.err != nil {
 		return f.err
@@ -88,8 +88,8 @@ func (f *Writer) Flush() error {
 	return err
 }
 
-// Close writes the remaining operations and the end of the file. The text partial says why the history is
-// incomplete; empty = it is whole. The underlying writer stays open.
+// Close writes the remaining operations and the end of the file. Its parameter says why the history is incomplete;
+// empty = it is whole. The underlying writer stays open.
 func (f *Writer) Close(partial string) error {
 	if len(partial) > maxNote {
 		return errNote
@@ -109,7 +109,7 @@ func (f *Writer) Close(partial string) error {
 	return nil
 }
 
-// chunk writes b in one piece; b begins with room for the head.
+// chunk writes one chunk. The slice b begins with headSize free bytes for the chunk's head.
 func (f *Writer) chunk(kind uint32, b []byte) error {
 	if f.err != nil {
 		return f.err

@@ -34,7 +34,7 @@ type Header struct {
 	Wait      time.Duration `json:"wait_ns"`         // longest wait of a visit for the lock
 
 	Sites int `json:"sites,omitempty"` // independent sites of the lock; 0 = one
-	// number of servers in the topology; servers from this number on are the counter's. 0 = unknown
+	// number of servers in the topology; 0 = unknown. Servers with this number or a higher one belong to the counter.
 	Nodes   int    `json:"nodes,omitempty"`
 	Counter string `json:"counter,omitempty"` // where page views are stored; CounterOnTopology = on the lock's servers
 	Fenced  bool   `json:"fenced,omitempty"`  // the counter refuses a fencing token smaller than an earlier one
@@ -51,11 +51,10 @@ type Header struct {
 	// filled their memory, or the servers stand in for Redis and lack commands.
 	ServerErrors bool `json:"server_errors,omitempty"`
 
-	// Session says that a hold ends with the connection on which it was granted. So it also ends when its holder
-	// dies.
+	// Session says that a hold ends with the connection on which it was granted. So it also ends when its holder dies.
 	Session bool `json:"session,omitempty"`
 
-	// Heeds says that a holder does not store once its deadline has passed.
+	// Heeds says that a holder does not store after its deadline.
 	Heeds bool `json:"heeds,omitempty"`
 
 	// NotAbout lists checkers outside the subject of the run. If such a checker finds too little to judge, its verdict
@@ -71,8 +70,8 @@ type Header struct {
 
 	Claims Claims `json:"claims"`
 	Bounds Bounds `json:"bounds"`
-	// Faults lists the planned faults, then those injected by hand. Op.Value of a Fault or Heal is an index into
-	// this list.
+	// Faults lists the planned faults, then those injected by hand. Op.Value of a Fault or Heal is an index
+	// into this list.
 	Faults []Injection `json:"faults"`
 }
 

@@ -2,17 +2,17 @@ package history
 
 import "fmt"
 
-// ids turns the ids in a file of JSON lines into IDs. If this package wrote the file, they are kept. The ids of
-// other systems may be any text; then the lane of an ID is the worker, numbered in the order of appearance, and its
-// number counts the worker's lines.
+// ids turns the ids in a file of JSON lines into IDs. The ids of a file that this package wrote are kept. The ids
+// of other systems may be any text. Then the lane of an ID is the worker, numbered in the order of appearance, and
+// its number counts the worker's lines.
 type ids struct {
 	foreign bool
 	symbols map[string]ID  // if foreign: a temporary ID for each text; operations have these IDs until finish
 	notes   map[int]string // by index of the operation
 }
 
-// read sets the ids of a line's operation. The argument before has the operations that were read earlier. If this
-// line has the first foreign id, their ids are replaced by temporary ones too.
+// read sets the ids of a line's operation. Its first parameter has the operations of the lines before. If this line
+// has the first foreign id, the ids of these operations become temporary ones too.
 func (x *ids) read(before []Op, l *line) {
 	if !x.foreign {
 		ok := true
@@ -73,7 +73,7 @@ func (x *ids) finish(l *lines) error {
 	return nil
 }
 
-// dense reports whether IDs look like those of lanes, so that arrays by lane and number are small.
+// dense reports whether IDs look like those of lanes, so that arrays indexed by lane and number are small.
 func dense(ops []Op) bool {
 	for i := range ops {
 		if most := 4*len(ops) + 1024; ops[i].ID.Lane() > most || ops[i].ID.Number() > uint64(most) {

@@ -4,8 +4,7 @@ package history
 // an array for each lane.
 type Index []numbers // by lane
 
-// numbers has one place for each operation of a lane. The first place belongs to the operation whose number is
-// first.
+// numbers has one place for each operation of a lane. The first place belongs to the operation whose number is first.
 type numbers struct {
 	first  uint64
 	places []int32

@@ -68,7 +68,6 @@ func (e *Effect) BreaksPromises() bool { return !e.Known() || e.Loses != NoLoss 
 // StopsService reports whether the fault may block all service.
 func (e *Effect) StopsService() bool { return !e.Known() || e.Blocks && !e.Spares }
 
-// mistakes describes invalid fields.
 func (i *Injection) mistakes() (list []string) {
 	for _, p := range i.Effect.Hits {
 		if !slices.Contains(parties, p) {

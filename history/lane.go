@@ -40,8 +40,8 @@ type Lane struct {
 	_         [20]byte
 }
 
-// NewLane makes lane number n for one worker. It has room for slots operations (a power of two) that the reader has
-// not yet taken. When half of the room is used, the writer sends on the channel wake, without blocking.
+// NewLane makes lane number n for one worker. Its ring has room for a number of operations (slots, a power of two) that
+// the reader has not yet taken. When half of the room is used, the writer sends on the channel wake, without blocking.
 func NewLane(clock *Clock, n int, worker int32, slots int, wake chan<- struct{}) *Lane {
 	ring := make([]Op, powerOfTwo(slots))
 	l := newLane(clock, n, worker, slots, unsafe.Pointer(&ring[0]))
@@ -118,8 +118,8 @@ func (l *Lane) ReturnAt(op *Op, at time.Duration) {
 	l.written.Store(l.written.Load() + 1)
 }
 
-// Split turns an open operation into two of the same kind. The first one is published with the return at, which
-// lies between its call and now. The second one is open, and its call is 1 ns later.
+// Split turns an open operation into two of the same kind. The first one is published with a given return, between
+// its call and now. The second one is open, and its call is 1 ns later.
 func (l *Lane) Split(op *Op, at time.Duration) *Op {
 	kind, key := op.Kind, op.Key
 	op.Return = at
@@ -130,9 +130,9 @@ func (l *Lane) Split(op *Op, at time.Duration) *Op {
 	return op
 }
 
-// Mark records an event that lasted from what.Call until now, without a request. It copies the other fields of the
-// operation what, except those that the lane sets itself. If the lane has worker -1, the event may be of any worker.
-// Mark returns the stamp of the return.
+// Mark records an event that lasted from its Call until now, without a request. It copies the other fields of its
+// argument, except those that the lane sets itself. If the lane has worker -1, the event may be of any worker. Mark
+// returns the stamp of the return.
 func (l *Lane) Mark(what *Op) time.Duration {
 	n := l.next()
 	op := l.at(n)

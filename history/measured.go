@@ -26,8 +26,8 @@ type Measured struct {
 	Wear      []Wear `json:"wear,omitempty"` // nil = not measured
 }
 
-// EndedInErrors is the name, among the misses of the check calls, for visits that ended in an error while nothing was
-// or had been broken.
+// EndedInErrors is a kind of miss that the checker Calls counts: visits that ended in an error although nothing was
+// broken, then or earlier.
 const EndedInErrors = "ended in errors while nothing was broken"
 
 // Stream summarizes the servers' replication streams, in which a server sends each command that it has executed.
@@ -69,8 +69,7 @@ type EarlyEnd struct {
 // Expiry stands in the field By if no command ended the hold, but its lease in the server was over.
 const Expiry = "expiry"
 
-// Settled counts the operations whose outcome the client does not know. The streams show which of them had an
-// effect.
+// Settled counts the operations whose outcome the client does not know. The streams show which of them had an effect.
 type Settled struct {
 	Unknown  int64 `json:"unknown"`  // total
 	Executed int64 `json:"executed"` // had an effect

@@ -40,7 +40,7 @@ const (
 	Release                 // gives Hold back
 	Load                    // reads the counter: Value, and Seen, the operation that stored it
 	Store                   // writes the counter: Value, and Seen, the operation with the replaced value
-	// a visit ends: Call is its start, Until when it was due and its worker free; OK means counted
+	// a visit ends: Call is its start; Until is the first time at which it was due and its worker free; OK = counted
 	End
 	Fault // a fault is injected from Call to Return; Value is its index in Header.Faults
 	Heal  // a fault is healed from Call to Return; Value is the same as in the Fault
@@ -49,10 +49,10 @@ const (
 	Found // after the run: node Value has the lock's key with Token; the key expires at Until
 	Final // after the run: the page has Value views, written by Seen
 	Sight // during the run: node Value has the lock's key with Token; the key expires at Until
-	// process Process, or the suite itself if Value is 1, was paused from Call to Return: nothing in it ran
+	// nothing ran in the process with number Process (Value 1: in the suite itself) from Call to Return: it was paused
 	Gap
 	Role // node Value changed its role between Call and Return; see Seen
-	// node Value ended, did not answer or lost keys from Call to Return, without a planned fault
+	// the node with number Value ended, did not answer or lost keys from Call to Return, without a planned fault
 	Incident
 )
 

@@ -25,8 +25,8 @@ func buffered(r io.Reader) (*bufio.Reader, int64) {
 	return bufio.NewReaderSize(r, room), size
 }
 
-// reserve makes room for all operations of a file of size bytes. It estimates their number from ops, the operations
-// in the first bytes of the file; read is the number of these bytes.
+// reserve makes room for all operations of a file. It estimates their number from the operations in the first part
+// of the file. The argument size is the length of the file in bytes, and read is the length of this part.
 func reserve(space *Space, ops []Op, size, read int64) []Op {
 	more := (size - read) * int64(len(ops)) / max(read, 1) * 33 / 32
 	return Reserve(space, ops, int(max(0, more)))

@@ -6,9 +6,13 @@ import (
 	"time"
 )
 
-// A record is an operation in a chunk: (1) eight bytes with the lengths of fifteen numbers, four bits each, and four
-// flags; (2) kind, outcome, reason and wake, a byte each; (3) the numbers, little endian without leading zeros; (4)
-// two bytes of permits if the acquire is not exclusive. Times are stored as differences to keep them short.
+// A record is an operation in a chunk. It has four parts:
+//  1. eight bytes with the lengths of fifteen numbers, four bits each, and four flags;
+//  2. kind, outcome, reason and wake, a byte each;
+//  3. the numbers, little endian without leading zeros;
+//  4. two bytes of permits, if the acquire is not exclusive.
+//
+// Times are stored as differences to keep them short.
 const (
 	recordFields = 15
 	recordMin    = 12

@@ -17,7 +17,7 @@ func Scan(r io.Reader, each func(*Op)) (*History, error) {
 	return &s.h, nil
 }
 
-// handOn passes the operations of a chunk to each and drops them.
+// handOn passes the operations of a chunk to the function each and drops them.
 func (r *reader) handOn() {
 	for i := range r.h.Ops {
 		r.each(&r.h.Ops[i])

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// head precedes the slots of a lane in shared memory. The writer's field and the reader's fields are in different
-// cache lines.
+// head precedes the slots of a lane in shared memory. The writer's field and the reader's fields are in
+// different cache lines.
 type head struct {
 	written atomic.Uint64
 	_       [120]byte // two lines, because a processor fetches lines in pairs

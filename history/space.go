@@ -11,8 +11,7 @@ import (
 
 // Space allocates long arrays, such as the operations of a history. Small arrays are on the heap. Large ones are in
 // mapped files without names, so that the system can write them to disk if memory is needed elsewhere. If such a
-// file cannot be made or has no room, the array is on the heap too. The zero Space is ready to use by one
-// goroutine.
+// file cannot be made or has no room, the array is on the heap too. The zero Space is ready to use by one goroutine.
 type Space struct {
 	// Large is the smallest size in bytes of an array in a file; 0 = 32 MiB.
 	Large int

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// maxProblems limits the list: a wrong file may have a problem in every operation.
+// maxProblems limits the list of problems, because a wrong file may have a problem in every operation.
 const maxProblems = 10
 
 // problem is a statement in a history that cannot be true.
@@ -157,7 +157,7 @@ func (v *validation) operations() {
 	}
 }
 
-// possible reports whether a lane can have given this ID: lanes number operations from 1.
+// possible reports whether a lane can have given this ID. Lanes number their operations from 1, without large gaps.
 func (v *validation) possible(id ID) bool {
 	most := 4*len(v.h.Ops) + 1024
 	return id.Lane() >= 0 && id.Number() > 0 && id.Lane() <= most && id.Number() <= uint64(most)
@@ -196,8 +196,8 @@ func (v *validation) op(id ID) *Op {
 	return nil
 }
 
-// references checks each reference of an operation to another one. In a partial history, the other operation may be
-// missing.
+// references checks each reference of an operation to another one. In a partial history, the other operation
+// may be missing.
 func (v *validation) references() {
 	stored := map[int32]time.Duration{} // by key: call of the last store that may have taken effect
 	var finals []int

@@ -31,8 +31,9 @@ var refusedWrites = Scenario{
 	},
 }
 
-// A pause of writes is longer than a lease, so all leases that ran at its beginning have ended when it ends. A
-// client that wrongly takes a read during the pause for a success believes in a longer lease, which has not ended.
+// A pause of writes is longer than a lease, so all leases that ran at its beginning end during it. A client must
+// not take a successful read during the pause for the answer to its write. If it does, it counts a new lease from
+// the read, and this lease is still valid at the end of the pause.
 var heldWrites = Scenario{
 	Name: "held-writes",
 	Doc: "a server holds all writes back for longer than a lease but answers reads, and later it has no memory left: " +
@@ -48,8 +49,7 @@ var heldWrites = Scenario{
 	},
 }
 
-// A lock that renews its leases gets short ones, so that a hold needs many renewals. Other locks get leases of 30
-// s.
+// A lock that renews its leases gets short ones, so that a hold needs many renewals. Other locks get leases of 30 s.
 var long = Scenario{
 	Name: "long",
 	Doc: "holds of more than ten seconds, with leases of half a minute or many renewals, and waiters who are as " +

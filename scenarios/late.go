@@ -43,12 +43,10 @@ var lateExtension = Scenario{
 	},
 }
 
-// A late command tests two kinds of locks. 1. A lock grants with one command and releases with one: the release is
-// sent in time and arrives after the end of the lease. 2. A lock needs more commands: its lease ends between two of
-// them.
+// A late command tests two kinds of locks. 1. A lock grants with one command and releases with one: the release is sent
+// in time and arrives after the end of the lease. 2. A lock needs more commands: its lease ends between two of them.
 //
-// The workers are threads of one process. If they share the value that marks a hold, they disturb each other's
-// holds.
+// The workers are threads of one process. If they share the value that marks a hold, they disturb each other's holds.
 var lateCommands = Scenario{
 	Name: "late-commands",
 	Doc: "one in twelve commands takes longer than a lease to arrive, as of a client that is stopped before it, also " +

@@ -43,8 +43,9 @@ var renewalHangs = Scenario{
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 48, 24, 2*Renewed },
 }
 
-// Each page is a separate election, because a single election has too few terms for a verdict. Every process has a
-// candidate for each page. A candidate waits long, and a term is many times as long as one visit of the leader.
+// Each page is a separate election, because a single election has too few terms for a verdict. Every process
+// has a candidate for each page. A candidate waits long, and a term is many times as long as one load and store
+// of the leader.
 var leader = Scenario{
 	Name: "leader",
 	Doc: "elections with a candidate in each of three processes. A leader counts again and again for some leases. " +

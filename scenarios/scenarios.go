@@ -145,8 +145,8 @@ func Programs() []Scenario {
 	return slices.DeleteFunc(slices.Clone(All), func(s Scenario) bool { return s.Wire == nil })
 }
 
-// Out returns the reason why a scenario is left out in a scene: it does not apply to the lock, a fault cannot be
-// injected, or a fault violates an assumption of the lock. An empty text means that the scenario applies.
+// Out returns the reason why a scenario is left out in a scene. There are three: it does not apply to the lock, a fault
+// cannot be injected, or a fault violates an assumption of the lock. An empty text means that the scenario applies.
 func (s Scenario) Out(in faults.Scene) string {
 	program := in.Source == faults.OnWire // the claims of its lock are unknown
 	if in.Claims.Once && s.Name != ticks.Name && !program {
@@ -172,8 +172,8 @@ func (s Scenario) Out(in faults.Scene) string {
 	return ""
 }
 
-// own is the NotFor of scenarios that count the servers' work, because the requests of other users would count as
-// the lock's.
+// own excludes attached servers. It is the NotFor of scenarios that count the servers' work: the requests of other
+// users would count as the lock's.
 func own(s faults.Scene) string {
 	if !s.Can.Own {
 		return "the servers work for others, too"
@@ -184,12 +184,11 @@ func own(s faults.Scene) string {
 	return ""
 }
 
-// alone is the NotFor of scenarios for locks on one site. On several sites, the scenario minority-hung is the same
-// test.
+// alone excludes locks on several sites. It is the NotFor of scenarios that minority-hung replaces on several sites.
 var alone = faults.When(func(s faults.Scene) bool { return s.Sites > 1 },
 	"one of several sites that hangs is what minority-hung is about")
 
-// both combines two reasons: it returns the first that is not empty.
+// both makes one NotFor of two. It returns the first reason that is not empty.
 func both(a, b func(faults.Scene) string) func(faults.Scene) string {
 	return func(s faults.Scene) string {
 		if why := a(s); why != "" {
@@ -199,8 +198,7 @@ func both(a, b func(faults.Scene) string) func(faults.Scene) string {
 	}
 }
 
-// claim makes the NotFor of scenarios that need a certain claim of the lock. The text what says what the lock must
-// claim.
+// claim makes a NotFor that excludes locks without a certain claim. Its second parameter says what the lock must claim.
 func claim(claims func(faults.Scene) bool, what string) func(faults.Scene) string {
 	return faults.When(func(s faults.Scene) bool { return !claims(s) }, "the lock does not claim that "+what)
 }

@@ -46,8 +46,8 @@ var fourSites = Scenario{
 	Shape:    func(w *workload.Shape) { w.Workers, w.Hold = 8, 5*time.Millisecond },
 }
 
-// One minority of the sites is silent during the grant, and another minority during the extension. So some sites
-// that granted a lock cannot extend it. The time between the two silences is shorter than a hold.
+// A minority of the sites is silent during the grant, and another minority during the extension. So some sites that
+// granted a lock cannot extend it. The time between the two silences is shorter than a hold.
 var failingSites = Scenario{
 	Name: "failing-sites",
 	Doc: "leases are lengthened while one minority of the sites after another does not answer: " +

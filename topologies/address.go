@@ -89,8 +89,8 @@ func (b *block) node(i int) (front, back string) {
 
 func (b *block) release() error { return b.claim.Close() }
 
-// free tells whether every port of the block can be bound. It cannot if, for example, another process listens on
-// 0.0.0.0.
+// free tells whether every port of the block can be bound. It cannot if, for example, another process
+// listens on 0.0.0.0.
 func (b *block) free() bool {
 	for i := range maxNodes {
 		front, back := b.port(i)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestABlockIsFreeWhileNoSocketListens: a bound socket that does not listen, such as a copy in a child process, keeps
-// no server from the port.
+// TestABlockIsFreeWhileNoSocketListens: a bound socket that does not listen, such as a copy in a child process,
+// does not prevent a server from using the port.
 func TestABlockIsFreeWhileNoSocketListens(t *testing.T) {
 	b, err := claimBlock(false)
 	if err != nil {

@@ -112,7 +112,7 @@ func (n *Node) unreachable(err error) error {
 	return Unreachable(where, n.front, n.topology.Spec.attached.TLS, err)
 }
 
-// Unreachable adds advice for the user to the error of an attached server that does not answer. The text where
+// Unreachable adds advice for the user to the error of an attached server that does not answer. Its first parameter
 // names the server in the new error.
 func Unreachable(where, addr string, secured *TLS, err error) error {
 	var reply redis.Error
@@ -351,8 +351,8 @@ func (t *Topology) findCluster(ctx context.Context) (err error) {
 	return nil
 }
 
-// slots gets the owners of all slots from one node. If a node does not know its own host name, its reply leaves
-// that name empty; slots then fills in the host of the address e.
+// slots gets the owners of all slots from one node. A node that does not know its own host name leaves this name
+// empty in its reply. Then slots fills in the host that the user gave.
 func (t *Topology) slots(ctx context.Context, e Endpoint) ([]redis.ClusterSlot, error) {
 	n := &Node{Name: "seed", Role: Primary, topology: t, front: e.Addr,
 		back: cmp.Or(t.Spec.attached.Map[e.Addr], e.Addr)}

@@ -75,8 +75,8 @@ func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr s
 	}
 }
 
-// route returns how to dial an attached server: through its proxy, which does the TLS, or at the address that --map
-// gives for the announced address.
+// route returns how to dial an attached server. If the server has a proxy, it dials the proxy, which does the TLS.
+// Otherwise it dials the address that --map gives for the announced address.
 func (s *Site) route(own *net.Dialer, addr string) (d *net.Dialer, to string, security *tls.Config) {
 	if link := s.access.Links[addr]; link != "" {
 		return own, link, nil
@@ -124,8 +124,9 @@ func (s *Site) publish(primary *Node) error {
 // handshake lists the commands that the client library sends first on each connection.
 var handshake = []string{"auth", "hello", "client", "select", "readonly"}
 
-// fresh is a connection that marks errors before the user's first command as ErrUnreachable. If a proxy is slow or a
-// server is paused, the connection is made and the handshake fails. A fresh also counts commands.
+// fresh is a connection that marks errors before the user's first command as ErrUnreachable. Such errors
+// occur if a proxy is slow or a server is paused: the connection is made, and then the handshake fails. A
+// fresh also counts commands.
 type fresh struct {
 	net.Conn
 	used    atomic.Bool

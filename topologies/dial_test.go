@@ -42,9 +42,8 @@ var breaks = map[string]func(*testing.T, *Topology) (heal func()){
 	},
 }
 
-// TestUnreachableIsCertain counts executed commands. There are at most as many as commands that succeeded or have
-// an unknown outcome. A command with ErrUnreachable was never executed. Commands on new connections must get this
-// mark.
+// TestUnreachableIsCertain counts executed commands. There are at most as many as commands that succeeded or have an
+// unknown outcome. A command with ErrUnreachable was never executed. Commands on new connections must get this mark.
 func TestUnreachableIsCertain(t *testing.T) {
 	t.Parallel()
 	for name, f := range breaks {

@@ -40,8 +40,8 @@ type Engine struct {
 	// Asks tells whether bytes from a client are a command with an effect. The fault drop-reply drops replies to such
 	// commands only.
 	Asks func(sent []byte) bool
-	// PeerLinks maps the address of each proxy for peers of the node to the address behind it; nil if there are no
-	// such proxies, or if Proxied.
+	// PeerLinks maps the address of each proxy for peers of the node to the address behind it. It is nil if there
+	// are no such proxies, or if Proxied is true.
 	PeerLinks func(n *Node) map[string]string
 	// Proxied means that the server connects to its peers through the SOCKS proxy Node.Proxy.
 	Proxied bool
@@ -218,8 +218,8 @@ func (n *Node) command() (*exec.Cmd, error) {
 	return cmd, err
 }
 
-// end ends a node for good and cleans up. An engine's End signal goes to the server process only, which ends its
-// children.
+// end ends a node for good and cleans up. An engine's End signal goes to the server process only, which
+// ends its children.
 func (n *Node) end() error {
 	e := n.engine()
 	if err := n.asker.close(); err != nil {

@@ -67,8 +67,8 @@ func healthyAgain(t testing.TB, top *Topology, c redis.UniversalClient, key stri
 	succeeds(t, "a client's write", func() error { return c.Set(t.Context(), key, "again", 0).Err() })
 }
 
-// awaitFollower waits until a node is a replica of the current primary. On a busy machine, sentinels may replace even
-// the next primary.
+// awaitFollower waits until a node is a replica of the current primary. It asks for the primary again and again,
+// because on a busy machine the sentinels may replace even a new one.
 func awaitFollower(t testing.TB, top *Topology, key string, n *Node) {
 	t.Helper()
 	succeeds(t, "that "+n.Name+" follows", func() error {
@@ -186,8 +186,8 @@ func TestFailoverOfALivingPrimaryKeepsTheData(t *testing.T) {
 	})
 }
 
-// TestLostWrite is the classic lost write. A write is acknowledged while replication is cut, its node dies, and the
-// replica that takes over does not have the write. Without the cut it does.
+// TestLostWrite is the classic lost write. A write is acknowledged while replication is cut, the primary dies, and
+// the replica that takes over does not have the write. Without the cut, the replica has it.
 func TestLostWrite(t *testing.T) {
 	t.Parallel()
 	each3(t, func(t *testing.T, top *Topology) {

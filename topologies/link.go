@@ -26,8 +26,8 @@ type gate struct {
 	wg        sync.WaitGroup
 }
 
-// open listens on the addresses that the node announces. A nil gate belongs to a node without a proxy, and open
-// does nothing.
+// open listens on the addresses that the node announces. A nil gate belongs to a node without a proxy, and
+// open does nothing.
 func (g *gate) open(ctx context.Context) error {
 	if g == nil {
 		return nil

@@ -12,9 +12,9 @@ import (
 const moveTimeout = 5000
 
 // Move migrates the slot of a key, with all its keys, to the next primary of a cluster, as an operator does to add
-// servers. It waits for the pause before the keys move, and again before the slot has its new owner. During that time
-// clients get ASK for missing keys; afterwards they get MOVED. Move returns the old and the new owner when all nodes
-// agree.
+// servers. It makes a pause before the keys move, and another one before the slot has its new owner. During that
+// time clients get ASK for missing keys; afterwards they get MOVED. Move returns the old and the new owner when
+// all nodes agree.
 func (s *Site) Move(ctx context.Context, key string, pause time.Duration) (from, to *Node, err error) {
 	if from, err = s.slotOwner(ctx, key); err != nil {
 		return nil, nil, err

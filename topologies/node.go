@@ -159,8 +159,8 @@ func doEach(ctx context.Context, c *redis.Client, command string, keys []string)
 	return answers
 }
 
-// Info returns the fields of these sections of INFO, or of all sections. On other engines it returns the role and the
-// number of clients.
+// Info returns the fields of the given sections of INFO, or of all sections if none is given. On other engines it
+// returns the role and the number of clients.
 func (n *Node) Info(ctx context.Context, sections ...string) (map[string]string, error) {
 	if n.control == nil {
 		return n.engine().Info(ctx, n)

@@ -135,8 +135,8 @@ func (n *Node) Resume() error {
 	return n.signal(syscall.SIGCONT)
 }
 
-// Sleep blocks the server for the time d and returns when the server answers again. It uses DEBUG SLEEP, because a
-// long script would take longer on a busy machine. Attached servers get CLIENT PAUSE.
+// Sleep blocks the server for a given time and returns when the server answers again. It uses DEBUG SLEEP, because
+// a long script would take longer on a busy machine. Attached servers get CLIENT PAUSE.
 func (n *Node) Sleep(ctx context.Context, d time.Duration) error {
 	n.asleep.Add(1)
 	defer n.asleep.Add(-1)

@@ -8,8 +8,7 @@ import (
 )
 
 // childAttr makes a node end with the thread that started it (PDEATHSIG): the Spawner keeps that thread until the
-// topology is closed. The node also gets a process group of its own, so that Ctrl-C at the terminal does not reach
-// it.
+// topology is closed. The node also gets a process group of its own, so that Ctrl-C at the terminal does not reach it.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -23,8 +23,8 @@ var redisServers = &Engine{
 		if n.Role == Sentinel {
 			args = append(args, "--sentinel")
 		}
-		// if a replica needed a full synchronization, the server has written its keys to this file, and would load
-		// them now
+		// if a replica needed a full synchronization, the server has written its keys to this file, and would
+		// load them now
 		if err := os.Remove(filepath.Join(n.dir, "dump.rdb")); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}

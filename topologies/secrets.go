@@ -17,8 +17,8 @@ var (
 // Secrets are words that the suite shows nowhere, such as passwords.
 type Secrets []string
 
-// secretsOf finds the secrets that a program is started with: the passwords of URLs in its command and environment, and
-// the values of variables with the name of a secret. Each variable is NAME=value.
+// secretsOf finds the secrets that a program is started with. These are the passwords of URLs in its command and
+// environment, and the values of variables with the name of a secret. Each variable is NAME=value.
 func secretsOf(command string, env []string) (s Secrets) {
 	for _, text := range slices.Concat(env, []string{command}) {
 		for _, m := range urlPassword.FindAllStringSubmatch(text, -1) {
@@ -33,7 +33,7 @@ func secretsOf(command string, env []string) (s Secrets) {
 	return s
 }
 
-// Add adds a word, as it is and as it stands in URLs. An empty one is no secret.
+// Add adds a word, both as it is and as it looks in URLs. An empty word is ignored.
 func (s *Secrets) Add(word string) {
 	plain, err := url.PathUnescape(word)
 	if err != nil {

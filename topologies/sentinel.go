@@ -167,7 +167,8 @@ func allFlagged(ctx context.Context, n *Node, list, flag string) error {
 }
 
 // settled tells whether a sentinel reports no problem with a replica or another sentinel. It ignores the flag
-// master_down, which Valkey 9.1 shows long after a failover: the suite asks every sentinel for its own view.
+// master_down, which Valkey 9.1 shows for a long time after a failover. The flag is not needed, because the suite
+// asks every sentinel for its own view.
 func settled(entry map[string]string, flag string) bool {
 	if flag == "sentinel" {
 		return strings.TrimSuffix(entry["flags"], ",master_down") == flag

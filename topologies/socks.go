@@ -13,8 +13,8 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// firstProxy is the last byte of the first SOCKS proxy's address. The addresses of SOCKS proxies follow those of
-// clients.
+// firstProxy is the last byte of the first SOCKS proxy's address. The addresses of SOCKS proxies follow
+// those of clients.
 const firstProxy = links.LastSource + 5
 
 // Proxy returns the address of the SOCKS proxy through which a node makes all its connections; empty if there are no

@@ -26,7 +26,6 @@ type arrivals struct {
 	changed chan struct{} // closed at the next change of Tempo
 }
 
-// visit is one visit of the schedule.
 type visit struct {
 	planned time.Duration // time at which the visit is due at the planned rate
 	key     int32
@@ -116,8 +115,8 @@ func (a *arrivals) draw(end time.Duration) (v visit, ok bool) {
 	return v, true
 }
 
-// remaining returns the number of visits that were due before end and never began. It calls show with the due time of
-// each of them.
+// remaining returns the number of visits that were due before end and never began. It calls the function show with
+// the due time of each.
 func (a *arrivals) remaining(end time.Duration, show func(due time.Duration)) (n int64) {
 	if !a.shape.Open() {
 		return 0

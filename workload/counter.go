@@ -38,8 +38,8 @@ type Lister interface {
 	LoadAll(ctx context.Context, pages []string) ([]Count, error)
 }
 
-// Adder is a Counter that adds one view atomically and returns the count that it replaced. Holders of a shared lock
-// use it.
+// Adder is a Counter that adds one view atomically and returns the count that it replaced. Holders of a shared
+// lock use it.
 type Adder interface {
 	Add(ctx context.Context, page string, writer history.ID) (replaced Count, err error)
 }

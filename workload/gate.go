@@ -13,8 +13,8 @@ import (
 	"hammerlock/locks"
 )
 
-// Point is a place in a visit at which a fault can stop the worker. The worker waits there until the fault gives it
-// an order.
+// Point is a place in a visit at which a fault can stop the worker. The worker waits there until the fault gives
+// it an order.
 type Point uint32
 
 // The points.

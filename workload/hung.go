@@ -79,8 +79,8 @@ func (c *Workers) watch(ctx, stop context.Context, workers []*worker, ended <-ch
 }
 
 // look cancels the contexts of a worker that is inside one call for too long, and later abandons the worker. The
-// parameter ran is the time for which this process ran since the previous look. It returns whether it has abandoned
-// the worker.
+// parameter ran is the time for which this process ran since the previous look. It returns whether it has
+// abandoned the worker.
 func (c *Workers) look(ctx context.Context, w *worker, x *waits, ran time.Duration) bool {
 	turn := w.turn.Load()
 	if turn%2 == 0 || turn != x.turn {

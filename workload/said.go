@@ -30,8 +30,8 @@ func (w *worker) answered(kind history.Kind, err error) (history.Outcome, histor
 	return outcome, reason
 }
 
-// Note stores the text of an error under the key what, unless that key has a text already. It makes the map if said
-// is nil.
+// Note stores the text of an error in the map said, unless the map has a text for this kind of error already. It
+// makes the map if said is nil.
 func Note(said map[string]string, what, text string) map[string]string {
 	if _, known := said[what]; known {
 		return said

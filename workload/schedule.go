@@ -85,7 +85,6 @@ func (p *pace) next(last time.Duration) time.Duration {
 	return last + time.Duration(p.step()*float64(time.Second)/p.shape.Rate)
 }
 
-// first returns the due time of the first visit.
 func (p *pace) first() time.Duration {
 	if len(p.shape.Stretches)+len(p.shape.Trace) == 0 {
 		return 0

@@ -53,8 +53,8 @@ func (w *worker) choose(g *grant) {
 	}
 }
 
-// open records the beginning of a lock call for each additional page. It must be called before the lock sends a
-// command.
+// open records the beginning of a lock call for each additional page. It must be called before the lock
+// sends a command.
 func (g *grant) open(kind history.Kind) {
 	for i := range g.more {
 		s := &g.more[i]

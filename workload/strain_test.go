@@ -211,8 +211,8 @@ func TestALeaderCountsAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestVariedExtensions: extensions come early and late, to shorter and longer leases. The holder stays until the
-// last lease.
+// TestVariedExtensions: extensions come early and late, to shorter and longer leases. The holder stays until
+// the last lease.
 func TestVariedExtensions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &leased{scripted: granting(), lasts: time.Hour}

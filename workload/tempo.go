@@ -54,8 +54,8 @@ func (t *Tempo) Speed() float64 {
 	return 1
 }
 
-// Change sets the speed, as a factor of the planned speed. It returns the time at which the change takes effect. The
-// argument now is the time on the run's clock. Calls must not overlap.
+// Change sets the speed: 1 = as planned, 2 = twice as many visits per second. It returns the time at which the
+// change takes effect. The argument now is the time on the run's clock. Calls must not overlap.
 func (t *Tempo) Change(now time.Duration, speed float64) (from time.Duration, err error) {
 	n := t.changes()
 	if n == mostChanges {

@@ -67,8 +67,7 @@ func TestATempoIsFullSomeTime(t *testing.T) {
 }
 
 // TestAChangedRateLosesNoVisit changes the rate while workers wait for visits. Because of the change, some of these
-// visits become due, and others are no longer due. Every visit that is due has a worker, or is counted as
-// unfinished.
+// visits become due, and others are no longer due. Every visit that is due has a worker, or is counted as unfinished.
 func TestAChangedRateLosesNoVisit(t *testing.T) {
 	const first, apart, told = 300 * time.Millisecond, 100 * time.Millisecond, 50 * time.Millisecond
 	for name, c := range map[string]struct {

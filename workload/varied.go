@@ -7,8 +7,8 @@ import (
 	"hammerlock/history"
 )
 
-// A visit draws from these lists: when it extends its lease (as a share of the lease), and how long the new lease is
-// (as a multiple of the usual lease).
+// A visit draws from these lists. The first list has the times at which it extends its lease, as shares of the
+// lease. The second list has the lengths of the new lease, as multiples of the usual lease.
 var (
 	extendsAfter = []float64{0.1, 0.5, 0.9, 1.1}
 	extendsTo    = []float64{0.5, 3}
@@ -41,7 +41,7 @@ func (w *worker) varied(ctx context.Context, g *grant) history.Reason {
 	return history.None
 }
 
-// stayFor waits for the time hold, or until the lock reports the loss of the hold.
+// stayFor waits for a given time, or until the lock reports the loss of the hold.
 func (w *worker) stayFor(ctx context.Context, g *grant, hold time.Duration) history.Reason {
 	if w.shape.StopAtEnd {
 		hold = min(hold, max(w.shape.End-w.clock.Now(), 0))

@@ -109,7 +109,7 @@ func (w *worker) giveUp(name string) {
 	w.leave()
 }
 
-// extend extends the lease to the length to, counted from now. If the length is 0, it does nothing. It returns
+// extend extends the lease, so that it ends a given time from now. If that time is 0, it does nothing. It returns
 // whether the hold is still valid.
 func (w *worker) extend(ctx context.Context, g *grant, to time.Duration) bool {
 	if to == 0 {

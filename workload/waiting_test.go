@@ -119,9 +119,8 @@ func (*early) AcquireWithin(context.Context, string, time.Duration, time.Duratio
 	return locks.Lease{}, locks.ErrBusy
 }
 
-// TestAVisitThatGaveUpItsPlaceAsksNoMore: another try would be at the end of the queue, and a checker would take
-// the two waits for one. Both locks have a queue and leave it: one when its context ends, one when it says that it
-// is busy.
+// TestAVisitThatGaveUpItsPlaceAsksNoMore: another try would be at the end of the queue, and a checker would take the
+// two waits for one. Both locks have a queue and leave it: one when its context ends, one when it says that it is busy.
 func TestAVisitThatGaveUpItsPlaceAsksNoMore(t *testing.T) {
 	busy := func(int) error { return locks.ErrBusy }
 	for _, l := range []locks.Lock{&leaver{scripted{acquire: busy}}, &early{scripted{acquire: busy}}} {

@@ -97,7 +97,7 @@ type Shape struct {
 	Parts int
 }
 
-// Stretch multiplies all times of the load by a number.
+// Stretch multiplies all times of the load by a number, and divides the rate by it.
 func (s *Shape) Stretch(by int) {
 	for _, d := range []*time.Duration{&s.TTL, &s.Hold, &s.Term, &s.Think, &s.Wait, &s.Hurry, &s.Retry, &s.Extend,
 		&s.Tick, &s.Apart, &s.Skew, &s.Rest} {
@@ -142,8 +142,8 @@ type Page struct {
 }
 
 // Pages names the pages of a run. Braces keep the keys of a page in one slot of a cluster, and no name is a prefix
-// of another. If bare is true, names look as in applications: page-1 is a prefix of page-10, one in five has a hash
-// tag, and one in five has 150 bytes with unusual characters.
+// of another. If bare is true, names look as in applications. Then page-1 is a prefix of page-10, one name in five
+// has a hash tag, and one in five has 150 bytes with unusual characters.
 func Pages(prefix string, n int, bare bool) []Page {
 	pages := make([]Page, n)
 	for i := range pages {
@@ -182,7 +182,8 @@ type Due struct {
 	ended    time.Duration
 }
 
-// Unfinished returns how many visits still waited for a worker at the end. It passes their due times to show.
+// Unfinished returns how many visits still waited for a worker at the end. It calls the function show with the due
+// time of each.
 func (d *Due) Unfinished(show func(due time.Duration)) int64 {
 	return d.arrivals.remaining(d.ended, show)
 }

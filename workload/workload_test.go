@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// run lets workers visit with the given lock and returns their history. Where time matters, the test is a synctest
+// run lets workers visit with the given lock and returns their history. If time matters, the test is a synctest
 // bubble: its time advances only in holds and waits.
 func run(t *testing.T, plan Shape, open func(worker int) locks.Lock, stop context.Context) (*Due,
 	[]history.Op, Counter) {
@@ -543,8 +543,8 @@ func (c clumsy) Release(ctx context.Context, l locks.Lease) error {
 	return err
 }
 
-// TestWhereNobodyJudgesAVisitIsToldInOne lets some visits succeed, some fail at their load, and some fail at their
-// release.
+// TestWhereNobodyJudgesAVisitIsToldInOne lets some visits succeed, some fail at their load, and some fail
+// at their release.
 func TestWhereNobodyJudgesAVisitIsToldInOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var releases, failed atomic.Int64

@@ -108,9 +108,8 @@ func (l *rowLock) Release(ctx context.Context, h locks.Lease) error {
 // pooled is the number of a process's connections.
 const pooled = 4
 
-// Pooled returns a wrong lock: it sends the queries of Names on any connection of a pool, although the server ties
-// the lock to one connection. The text right is the name of the correct lock, which becomes part of this lock's
-// name.
+// Pooled returns a wrong lock: it sends the queries of Names on any connection of a pool, although the server ties the
+// lock to one connection. The first parameter is the name of the correct lock, which becomes part of this lock's name.
 func (s *Server) Pooled(right, doc string) locks.Spec {
 	return locks.Spec{
 		Name:   s.Prefix + right + "-pool",

@@ -21,8 +21,7 @@ func (s *Server) ByConnection(l locks.Spec, open func(*Session) locks.Lock) lock
 	return l
 }
 
-// Pinned is a lock that the server ties to the connection on which it was granted. Workers wait for it in the
-// server.
+// Pinned is a lock that the server ties to the connection on which it was granted. Workers wait for it in the server.
 type Pinned struct {
 	*Session
 	by    Pins

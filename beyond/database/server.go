@@ -26,8 +26,8 @@ type Server struct {
 	Prefix string // of lock names
 	Manual string // title of the manual that describes the statements
 
-	// Connector returns a function with which a worker connects to a site. Its connections go through the links of
-	// this source.
+	// Connector returns a function with which a worker connects to a site. Its connections go through the links
+	// of this source.
 	Connector func(site *topologies.Site, source int) (func(context.Context) (Conn, error), error)
 	// Pool opens connections for many users. Asker opens the suite's own connections, which bypass all links.
 	Pool  func(site *topologies.Site, source int) (*sql.DB, error)

@@ -56,8 +56,7 @@ func (s *Session) row(ctx context.Context, made map[string]bool, statement, key 
 	return conn, s.server.Outcome(err)
 }
 
-// Own executes a statement that changes the row of a hold. It returns locks.ErrLost if the statement changed no
-// row.
+// Own executes a statement that changes the row of a hold. It returns locks.ErrLost if the statement changed no row.
 func (s *Session) Own(ctx context.Context, statement string, args ...any) error {
 	conn, err := s.get(ctx)
 	if err != nil {
@@ -80,7 +79,8 @@ func (s *Session) Close() error {
 	return conn.Break()
 }
 
-// Truth reads the boolean result of a query. If the result is false or null, Truth returns the error no.
+// Truth reads the boolean result of a query. If the result is false or null, Truth returns its second argument,
+// which is an error.
 func (s *Server) Truth(answer Row, no error) error {
 	var yes sql.NullBool
 	err := answer.Scan(&yes)

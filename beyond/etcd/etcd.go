@@ -29,8 +29,8 @@ var servers = &topologies.Engine{
 
 const engineName = "etcd"
 
-// Timers of the servers. The shortest lease that a server grants is one and a half election timeouts, rounded up to
-// whole seconds.
+// Timers of the servers. The shortest lease that a server grants is one and a half election timeouts, rounded up
+// to whole seconds.
 const (
 	heartbeat = 50 * time.Millisecond
 	election  = 500 * time.Millisecond

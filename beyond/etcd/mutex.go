@@ -157,8 +157,7 @@ func (l *mutexLock) queue(ctx context.Context, s *session, key string) (g *grant
 // takenBack is the library's key for a mutex that was released or refused.
 const takenBack = "\x00"
 
-// granted makes the lease of a mutex. The lease ends at the time that the session's last answered renewal has
-// promised.
+// granted makes the lease of a mutex. The lease ends at the time that the session's last answered renewal has promised.
 func (l *mutexLock) granted(ctx context.Context, call time.Time, g *grant, lease locks.Lease) (locks.Lease, error) {
 	if l.strict && g.session.lease.Left() < g.session.ttl/2 {
 		if _, err := l.client.KeepAliveOnce(ctx, g.session.Lease()); err != nil {

@@ -92,8 +92,8 @@ func (s *session) orphan() {
 
 var errInDoubt = errors.New("etcd: what may have been granted ends with its lease")
 
-// revoke ends the lease and all keys on it. The answer does not say whether there were any keys, so the error is
-// always errInDoubt.
+// revoke ends the lease and all keys on it. The answer does not say whether there were any keys, so the error
+// is always errInDoubt.
 func (s *session) revoke(ctx context.Context) error {
 	s.orphan()
 	_, err := s.client.Revoke(ctx, s.Lease())

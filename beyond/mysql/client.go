@@ -41,8 +41,7 @@ func pool(site *topologies.Site, source int) (*sql.DB, error) { return open(site
 
 func asker(n *topologies.Node) (*sql.DB, error) { return open(config(n.Back(), n.Password())) }
 
-// siteConfig returns the settings of connections through the source's links, like those of the suite's Redis
-// clients.
+// siteConfig returns the settings of connections through the source's links, like those of the suite's Redis clients.
 func siteConfig(site *topologies.Site, source int) *mysql.Config {
 	c := config(site.Addrs()[0], site.Password())
 	c.DialFunc = site.Dialer(source)

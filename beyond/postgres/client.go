@@ -26,8 +26,7 @@ func config(addr, password string) (*pgx.ConnConfig, error) {
 	return c, nil
 }
 
-// siteConfig returns the settings of connections through the source's links, like those of the suite's Redis
-// clients.
+// siteConfig returns the settings of connections through the source's links, like those of the suite's Redis clients.
 func siteConfig(site *topologies.Site, source int) (*pgx.ConnConfig, error) {
 	c, err := config(site.Addrs()[0], site.Password())
 	if err != nil {

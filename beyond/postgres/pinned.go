@@ -155,8 +155,8 @@ func (t take) undo(ctx context.Context, on database.Conn, key string, why error)
 	return outcome(why)
 }
 
-// unlock returns a function that releases a session's lock. The result of the query says whether the session had
-// the lock.
+// unlock returns a function that releases a session's lock. The result of the query says whether the session
+// had the lock.
 func unlock(query string) func(context.Context, database.Conn, string) error {
 	return func(ctx context.Context, on database.Conn, key string) error {
 		return server.Truth(on.QueryRow(ctx, query, key), locks.ErrLost)

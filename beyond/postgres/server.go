@@ -98,6 +98,6 @@ func sweep(n *topologies.Node) error {
 	return nil
 }
 
-// asks recognizes messages that execute a statement: Query and Execute, and the messages Parse and Bind before an
-// Execute.
+// asks recognizes messages that execute a statement: Query and Execute, and the messages Parse and Bind
+// before an Execute.
 func asks(sent []byte) bool { return len(sent) > 0 && bytes.IndexByte([]byte("QPBE"), sent[0]) >= 0 }

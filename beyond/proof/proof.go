@@ -37,8 +37,7 @@ type Lease struct {
 	asked    time.Time // time of the first unanswered renewal request; zero = none
 }
 
-// Ask notes that a renewal was requested. If the hold is lost before the request is answered, the request is
-// recorded.
+// Ask notes that a renewal was requested. If the hold is lost before the request is answered, the request is recorded.
 func (l *Lease) Ask() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -167,8 +167,7 @@ func (l *queueLock) within(ctx context.Context, ttl time.Duration, fragile bool)
 	return l.session, err
 }
 
-// drop ends the session with all its places and holds. If polite is false, it sends nothing, like a process that
-// dies.
+// drop ends the session with all its places and holds. If polite is false, it sends nothing, like a process that dies.
 func (l *queueLock) drop(polite bool) {
 	if l.session != nil {
 		l.session.end(polite)

@@ -29,8 +29,8 @@ type Load struct {
 // trialTTL is the lease of a trial. It is short, because the release may be refused.
 const trialTTL = 2 * time.Second
 
-// tries is the number of times that a lock is tried until it works or a server refuses a command. One try is not
-// enough, because on a busy machine a quorum may fail.
+// tries is the number of times that a lock is tried until it works or a server refuses a command. A single try is
+// not enough, because on a busy machine a quorum may fail.
 const tries = 4
 
 // Preflight tries the load's requests on an attached deployment. It uses pages of its own under the run's prefix.
@@ -72,7 +72,8 @@ func (p *preflight) page(of string) workload.Page {
 	return workload.Pages(p.topology.Prefix()+"preflight:"+of, 1, false)[0]
 }
 
-// lock tries a lock up to tries times, each time on another page. It returns the error of the last try.
+// lock tries a lock several times, each time on another page, until a try succeeds or a server refuses a command.
+// It returns the error of the last try.
 func (p *preflight) lock(ctx context.Context, spec locks.Spec) (err error) {
 	for i := range tries {
 		err = p.try(ctx, spec, p.page(fmt.Sprintf("%s-%d", spec.Name, i)).Lock)
@@ -118,8 +119,8 @@ func (p *preflight) try(ctx context.Context, spec locks.Spec, key string) (err e
 	return nil
 }
 
-// subscribe subscribes to a channel as waiters do. A waiter would not notice a refusal, because client libraries
-// hide it.
+// subscribe subscribes to a channel as waiters do. A waiter would not notice a refusal, because client
+// libraries hide it.
 func (p *preflight) subscribe(ctx context.Context) error {
 	heard := p.clients[0].Subscribe(ctx, p.page("").Lock)
 	_, err := heard.Receive(ctx)
@@ -155,7 +156,7 @@ func (p *preflight) counter(ctx context.Context) error {
 	return nil
 }
 
-// look tries the commands with which verify looks up keys of locks.
+// look tries the commands with which the command "verify" looks up keys of locks.
 func (p *preflight) look(ctx context.Context) error {
 	for _, n := range p.topology.Nodes {
 		if n.Role != topologies.Primary {

@@ -67,8 +67,7 @@ type mended struct {
 	say  func() // closes the channel done; may be called several times
 }
 
-// act is a fault in progress: its number in the history, the index of its lanes, and whether a user has injected
-// it.
+// act is a fault in progress: its number in the history, the index of its lanes, and whether a user has injected it.
 type act struct {
 	number int64
 	place  int
@@ -94,8 +93,8 @@ func New(d *deployment.Deployment, r *recording.Recording, s *crew.Session, o Op
 	return b
 }
 
-// Start starts to carry out the plan. When the context ending is done, no new fault is injected, and all faults are
-// healed.
+// Start starts to carry out the plan. When the context ending is done, no new fault is injected, and all
+// faults are healed.
 func (b *Breaker) Start(ctx, ending context.Context) {
 	for i, step := range b.o.Steps {
 		if b.d.Program != nil && step.Point != "" {
@@ -195,7 +194,6 @@ func (b *Breaker) step(ctx, ending context.Context, a act, step faults.Step) err
 	}
 }
 
-// breakOnce injects a fault and heals it.
 func (b *Breaker) breakOnce(ctx, ending context.Context, a act, step faults.Step, target *faults.Target) error {
 	ending, over := context.WithCancel(ending)
 	defer over()

@@ -62,8 +62,8 @@ func (b *Breaker) joins(ending context.Context) bool {
 	return true
 }
 
-// messaged records a fault of one message. The fault begins now, and ends after the message's delay. Then messaged
-// calls steps.Done, as joins requires.
+// messaged records a fault that changes one message. The fault begins now, and ends after the message's delay. Then
+// messaged calls steps.Done, as joins requires.
 func (b *Breaker) messaged(a act, m faults.Message, lane *sync.Mutex) {
 	mark := func(kind history.Kind) {
 		lane.Lock()
@@ -78,7 +78,8 @@ func (b *Breaker) messaged(a act, m faults.Message, lane *sync.Mutex) {
 	})
 }
 
-// breakAndHeal breaks the program or its servers, calls broken when that is done, and heals the fault later.
+// breakAndHeal breaks the program or its servers, and calls the function broken when that is done. It heals
+// the fault later.
 func (b *Breaker) breakAndHeal(ctx, ending context.Context, a act, step faults.Step, lock string, broken func()) error {
 	defer broken()
 	target := b.ofProgram(a.place, step, lock)

@@ -10,8 +10,8 @@ import (
 	"hammerlock/history"
 )
 
-// Inject injects a fault now, beside the plan. It heals the fault after the time healed or, if that is 0, at the end of
-// the run.
+// Inject injects a fault now, outside the plan. It heals the fault after a given time or, if that time is 0, at the
+// end of the run.
 func (b *Breaker) Inject(ctx, ending context.Context, step faults.Step, healed time.Duration) error {
 	step.From = b.r.Clock().Now()
 	if healed > 0 {
@@ -30,7 +30,7 @@ func (b *Breaker) Inject(ctx, ending context.Context, step faults.Step, healed t
 }
 
 // Record records a change to the run that is not an injected fault. The record has this name and effect, and lasts
-// from now until over is called. The function do makes the change; its text becomes the note. An error of do is
+// from now until over is called. The last parameter makes the change and returns the text of the note. Its error is
 // recorded and returned.
 func (b *Breaker) Record(name string, e history.Effect, do func() (what string, err error)) (over func(), err error) {
 	now := b.r.Clock().Now()

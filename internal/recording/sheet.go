@@ -27,8 +27,8 @@ const (
 	sheetCost  = 20
 )
 
-// killed is the Partial of a history that is written during the run. It is right if no later write replaces that
-// history.
+// killed is the Partial of a history that is written during the run. It is right if no later write
+// replaces that history.
 const killed = "its writer was killed"
 
 // sheet writes the history of a Reader. It rewrites the whole file each time, because operations may change.

@@ -11,8 +11,8 @@ import (
 	"hammerlock/history"
 )
 
-// flushEvery is the interval at which the history is written. A crash of the suite loses at most the operations of
-// one interval.
+// flushEvery is the interval at which the history is written. A crash of the suite loses at most the operations
+// of one interval.
 const flushEvery = 250 * time.Millisecond
 
 // tape writes the history of a run to a file. A nil tape keeps nothing.

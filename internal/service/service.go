@@ -208,7 +208,8 @@ func (c *Service) Visit(ctx context.Context, worker int, key int32) (int64, erro
 // mostBody is the limit in bytes for reading an answer.
 const mostBody = 1 << 20
 
-// do sends a request and returns the body of a successful answer (status 2xx). The status is 0 without a whole answer.
+// do sends a request and returns the body of a successful answer (status 2xx). The status is 0 if no
+// whole answer arrived.
 func (c *Service) do(ctx context.Context, r *Request, worker int, key int32) (body []byte, status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.spec.Timeout)
 	defer cancel()

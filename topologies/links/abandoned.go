@@ -29,8 +29,8 @@ func (h *holds) end() {
 	}
 }
 
-// takes tells whether to delay a command of this kind. In each interval of Pace, it delays at most one command of
-// each kind.
+// takes tells whether to delay a command of this kind. In each interval of Pace, it delays at most one command
+// of each kind.
 func (h *holds) takes(kind string, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -31,7 +31,7 @@ type Network struct {
 	wg sync.WaitGroup
 }
 
-// New makes a Network for clients whose addresses begin with the prefix sources.
+// New makes a Network for clients whose addresses begin with this prefix.
 func New(sources string) *Network {
 	return &Network{sources: sources, nodes: map[string]Party{}, paths: map[[2]Party]*path{},
 		conns: map[*connection]struct{}{}}
@@ -80,7 +80,7 @@ const (
 	Delay        // bytes arrive later, by Latency plus up to Jitter, in order; the delays of several rules add up
 	Drop         // bytes and new connections are blocked, without an error
 	Reset        // open and new connections are reset; the direction does not matter
-	// LoseReply passes a client's command, drops its reply and breaks the connection, Count times.
+	// LoseReply passes a client's command, drops the reply and breaks the connection. It does so Count times.
 	LoseReply
 )
 
@@ -192,8 +192,8 @@ func IsClient(p Party) bool {
 	return p == AllClients || err == nil && p == ClientParty(max(source, 1))
 }
 
-// Party returns who opened a connection, by its source address. A client without its own source address is
-// AllClients.
+// Party returns the party that opened a connection, which it recognizes by the source address. A client without its
+// own source address is AllClients.
 func (n *Network) Party(conn *net.TCPConn) Party {
 	ip := conn.RemoteAddr().(*net.TCPAddr).IP.String()
 	if p, ok := n.nodes[ip]; ok {

@@ -168,7 +168,7 @@ func (j *jitter) draw() time.Duration {
 	return j.latency + time.Duration(j.rand.Int64N(int64(j.most)+1))
 }
 
-// mute decides whether to drop the reply to the command b, which is about to be forwarded.
+// mute decides whether to drop the reply to a command, which is about to be forwarded.
 func (c *connection) mute(loses []*rule, b []byte) {
 	if !c.asks(b) {
 		return

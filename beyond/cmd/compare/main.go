@@ -106,8 +106,8 @@ func loads(ctx context.Context, c choice, each time.Duration, dir string) (all [
 	return all
 }
 
-// scenariosOf runs the scenarios and lists their names with the lock's results: bold = failed, a question mark =
-// undecided.
+// scenariosOf runs the scenarios and lists their names with the lock's results: bold = failed, a question
+// mark = undecided.
 func scenariosOf(ctx context.Context, c choice, dir string) (list []string) {
 	args := []string{"--topology", c.topology, "--lock", c.lock, "--scenario", asked, "--budget", "60s", "--out", dir}
 	for _, r := range command(ctx, cli.Verify, args...) {

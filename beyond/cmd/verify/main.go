@@ -1,5 +1,4 @@
-// Command verify is the command "verify" of the main module with the catalogue of package beyond: see
-// docs/BEYOND.md.
+// Command verify is the command "verify" of the main module with the catalogue of package beyond: see docs/BEYOND.md.
 package main
 
 import (
