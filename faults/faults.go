@@ -46,8 +46,7 @@ type Fault struct {
 	Named string // what the names in the argument stand for; empty = nodes
 	// Unavailable returns the reason why the fault cannot be injected in a scene; empty or nil = it can.
 	Unavailable func(Scene) string
-	// UnavailableAttached returns the reason why the fault cannot be injected into servers that the suite did not
-	// start. The reason may depend on the argument; empty or nil = it can.
+	// UnavailableAttached returns this reason for servers that the suite did not start; empty or nil = it can.
 	UnavailableAttached func(arg string) string
 	// Sends lists the destructive commands that the fault sends, as keys of topologies.Destructive.
 	Sends []string
@@ -129,7 +128,7 @@ type Target struct {
 	Keys     int
 	LockKey  func(key int32) string
 	Caught   *Caught // the worker at whose visit the fault begins; nil if the fault begins at a planned time
-	Over     func()  // ends the fault early; nil = it cannot be ended early
+	Over     func()  // a fault may call this when its effect is over, to be healed early
 }
 
 type Workers interface {

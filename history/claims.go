@@ -41,7 +41,7 @@ type Claim struct {
 	Told     bool     // the report adds how soon holders hear of a loss
 }
 
-// Of reports whether a lock that made these claims makes this one.
+// Of reports whether a lock with these claims makes this claim.
 func (c *Claim) Of(made *Claims) bool {
 	return c.Made != nil && c.Made(made) || c.Made == nil && *c.Flag(made)
 }

@@ -29,9 +29,9 @@ func (b *Breaker) Inject(ctx, ending context.Context, step faults.Step, healed t
 	return nil
 }
 
-// Record records a change to the run that is not an injected fault. The record has this name and effect, and lasts
-// from now until over is called. The last parameter makes the change and returns the text of the note. Its error is
-// recorded and returned.
+// Record records a change that the user makes to the run, such as another rate or a stop by Ctrl-Z. The record has
+// this name and effect, and lasts from now until over is called. The last parameter makes the change and returns
+// the text of the note. Its error is recorded and returned.
 func (b *Breaker) Record(name string, e history.Effect, do func() (what string, err error)) (over func(), err error) {
 	now := b.r.Clock().Now()
 	a, err := b.place(history.Injection{Name: name, At: "@" + now.Round(time.Millisecond).String(), From: now,
