@@ -20,18 +20,18 @@ import (
 	"hammerlock/results/compare"
 )
 
-// Defaults of a trial. Many short runs are better evidence than a few long runs.
+// Defaults of a trial. Many pairs of short runs are better evidence than a few long runs.
 const (
 	abPairs    = 12
 	abDuration = time.Second
 	abWarmup   = 200 * time.Millisecond
 	maxPairs   = 1000
 
-	// abProgram is the setting that makes a side use another build of bench.
+	// abProgram is the name of the setting that runs a side with another build of "bench", as in bench=base/bench.
 	abProgram = "bench"
 )
 
-// trial is a comparison of two sides whose runs take turns.
+// trial is an A/B comparison: two sides, each with its own settings, whose runs alternate.
 type trial struct {
 	comparing
 	*series
@@ -108,7 +108,7 @@ func (t *trial) answer(stop context.Context, err error) int {
 		t.summarize(t.e)})
 }
 
-// check finds the errors of both sides. An error of both is reported once.
+// check collects the mistakes in the settings of both sides. A mistake that both sides have is reported once.
 func (t *trial) check(stop context.Context, args []string) error {
 	var problem error
 	for i, arg := range args[:min(len(args), len(t.sides))] {
@@ -127,8 +127,9 @@ func (t *trial) check(stop context.Context, args []string) error {
 	return cmp.Or(t.o.invalid(), problem)
 }
 
-// newSide makes a side from the flags that both sides share, and its own settings, which are flags without dashes.
-// Each function in more declares another flag, and returns its name.
+// newSide makes one side of a comparison. It starts with the common options, and then applies the text, which has
+// settings such as "lock=redsync,backoff=1ms". Each function in more declares one more flag that the text may set,
+// and returns the flag's name.
 func newSide(common *options, text string, more ...func(*options) string) *side {
 	s := &side{name: text, o: &options{Set: settings.New(), plan: common.plan}}
 	if own := common.plan.Service; own != nil {
@@ -170,7 +171,8 @@ func ofSide(text string) (parts []string) {
 	return parts
 }
 
-// checkSide adds the errors of a side to those of the trial. It returns an error if this machine cannot run the side.
+// checkSide adds the mistakes of a side to those of the trial. It returns an error if this machine cannot run the
+// side.
 func (t *trial) checkSide(stop context.Context, s *side) error {
 	s.o.plan.Preset = !t.o.Flags.Changed("topology") && !s.o.Flags.Changed("topology")
 	job, err := s.o.plan.Check(stop, s.o.Mistakes)
@@ -191,7 +193,8 @@ func (t *trial) checkSide(stop context.Context, s *side) error {
 	return err
 }
 
-// steps yields the runs of the schedule. It drops the last pair if that is incomplete.
+// steps yields the runs of the schedule, which alternates between the sides. It drops the last pair if only one of
+// its runs was made.
 func (t *trial) steps(yield func(*step) bool) {
 	var pair compare.Pair
 	done := map[compare.Arm]bool{}
@@ -200,7 +203,7 @@ func (t *trial) steps(yield func(*step) bool) {
 		st := &step{plan: s.o.plan,
 			title: fmt.Sprintf("pair %d of %d: %s  %s", i/len(pair)+1, t.pairs, armNames[arm], s.name)}
 		st.plan.Workload.Seed += uint64(i / len(pair))
-		// if one side is another build, both sides run as programs, so that running as a program causes no difference
+		// if one side uses another build, both sides run as separate programs: so they differ in the build only
 		if t.sides[0].program+t.sides[1].program != "" {
 			args := settings.Before(append(arguments(t.root, st.plan), "--out", t.dir))
 			st.instead = func(ctx, stop context.Context) (*results.Run, error) { return s.runProgram(ctx, stop, args) }

@@ -13,15 +13,16 @@ import (
 	"hammerlock/topologies"
 )
 
-// Arguments returns the process's arguments without passwords. It also overwrites the passwords in memory, because
-// every user of the machine can read command lines.
+// Arguments returns the arguments of the process without passwords. It also overwrites the passwords in the memory of
+// the process, because every user of the machine can read command lines (/proc/PID/cmdline).
 func Arguments(args []string) []string { return attach.Hide(args) }
 
-// Environment removes passwords from the environment, so that no child process gets them. It returns a function that
-// reads variables.
+// Environment removes passwords from the environment, so that child processes do not inherit them. It returns a
+// replacement for os.Getenv that still knows them.
 func Environment() func(string) string { return attach.HideEnvironment() }
 
-// addrFlag names an existing deployment. The other flags of its section need it.
+// addrFlag is the flag with the address of an existing deployment, which are servers that the suite did not start.
+// The other flags of its section have no meaning without it.
 const addrFlag = "addr"
 
 func (o *options) attachFlags() {
@@ -61,8 +62,8 @@ func (o *options) attachFlags() {
 		strings.Join(topologies.DestructiveNames(), ", ")), &a.Allow, topologies.DestructiveNames())
 }
 
-// unattached reports flags about an existing deployment if neither the command line nor a side of a comparison names
-// such a deployment.
+// unattached reports flags about an existing deployment if --addr is missing, both on the command line and in args.
+// args has the sides of a comparison, which may set "addr=...".
 func (o *options) unattached(args []string) {
 	named := func(arg string) bool { return strings.Contains(arg, addrFlag+"=") }
 	if o.Value(addrFlag) == nil || o.Flags.Changed(addrFlag) || slices.ContainsFunc(args, named) {
@@ -76,7 +77,8 @@ func (o *options) unattached(args []string) {
 	})
 }
 
-// resolveAttached shows the resolved topology and counter in the flags, if the plan runs on an existing deployment.
+// resolveAttached writes the topology and counter that the suite found out into their flags, so that "bench plan"
+// prints them. It does nothing if the plan starts its own servers.
 func (o *options) resolveAttached() {
 	if !o.plan.Attach.Asked() || len(o.plan.Topologies) != 1 {
 		return
@@ -88,7 +90,8 @@ func (o *options) resolveAttached() {
 	}
 }
 
-// attached adds the passwords to the flags of an existing deployment, and a function that prints each line once.
+// attached gives the plan the passwords of an existing deployment, and a function that prints messages about it. The
+// function prints each line only once.
 func (e Env) attached(o *options) {
 	said := map[string]bool{}
 	o.plan.Attach.Secrets = e.secrets

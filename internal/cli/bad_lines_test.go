@@ -11,8 +11,8 @@ import (
 	"hammerlock/internal/driver"
 )
 
-// badLines are command lines as people type them, each with the error that it must give: what is wrong, and what to
-// type instead.
+// badLines are wrong command lines, each with a part of the error that it must cause. Errors tell what is wrong and
+// what to type instead.
 var badLines = []struct{ line, answer string }{
 	// Values that are missing, empty, or a file of another kind.
 	{"bench --topology", "--topology: its value is missing, as in --topology single,replica"},
@@ -164,8 +164,8 @@ var badLines = []struct{ line, answer string }{
 	{"bench search --over rate", "--slo is missing: the objective, as in --slo 'response.p99<50ms'"},
 }
 
-// TestABadCommandLineIsAnswered: the answer tells what to type instead, and nothing is started. The path has no server
-// that could be started.
+// TestABadCommandLineIsAnswered: the error tells what to type instead, and no server starts. PATH is an empty
+// directory, so a server could not be found.
 func TestABadCommandLineIsAnswered(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("PATH", t.TempDir())

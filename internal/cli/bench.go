@@ -9,7 +9,7 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// maxCount stops a typing error from starting runs for days.
+// maxCount is the limit of --count. A typing error could otherwise start days of runs.
 const maxCount = 1000
 
 func (e Env) benchCommand() *cobra.Command {
@@ -34,7 +34,7 @@ func (e Env) benchCommand() *cobra.Command {
 	return bench
 }
 
-// planCommand makes a command that runs a plan. Its subcommand "run" does the same.
+// planCommand makes a command that runs a plan. It adds a subcommand "run", which does the same.
 func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
 	o := newOptions(c, p)
 	o.allFlags()
@@ -51,7 +51,7 @@ func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
 func (o *options) allFlags() {
 	o.count = 1
 	o.planFlags()
-	// for a service, --count is the request that reads the count
+	// with a service, --count is not a number of runs, but the request that reads the service's count
 	if o.listing = o.plan.Service == nil; o.listing {
 		o.Begin(agentsSection)
 		o.fleetFlags()

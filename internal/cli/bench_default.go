@@ -21,9 +21,9 @@ import (
 	"hammerlock/topologies"
 )
 
-// firstLoads are the loads of bench if no flag sets one. Under the first load a machine with two cores is not busy, so
-// latencies are those of the locks. It has 700 +- 26 visits; a p99 needs 500. The second load shows locks under
-// contention, where latencies depend on the machine.
+// firstLoads are the two loads that bench runs, in turn, if no flag sets a load. The first keeps a machine with two
+// cores mostly idle, so it measures the locks and not the machine. It has about 700 visits; a p99 needs 500. The
+// second has as many visits as possible, to show locks under contention. Its latencies depend on the machine.
 var firstLoads = []func(*harness.Plan){
 	func(p *harness.Plan) {
 		p.Workload.Workers, p.Workload.Rate, p.Warmup, p.Duration = 8, 100, time.Second, 7*time.Second
@@ -33,7 +33,7 @@ var firstLoads = []func(*harness.Plan){
 	},
 }
 
-// loads returns the loads to run, one after the other. If a flag or a file sets the load, this load is the only one.
+// loads returns the loads to run in turn: firstLoads, or a single one if a flag or a file sets the load.
 func (o *options) loads() []func(*harness.Plan) {
 	p := &o.plan
 	own := p.Verify || p.Service != nil || len(p.Services) > 0 || p.Fleet.Agents != "" || o.File != "" || o.count > 1 ||
@@ -48,8 +48,8 @@ func (o *options) loads() []func(*harness.Plan) {
 	return firstLoads
 }
 
-// The load of the single failover that bench shows. The primary is killed soon after the start, and restarted when a
-// replica had time to replace it.
+// Load and times of the failover that bench shows once. The primary is killed at firstKill, and restarted at
+// firstHeal, when a replica has had time to replace it.
 const (
 	firstKill     = 700 * time.Millisecond
 	firstHeal     = 3800 * time.Millisecond
@@ -57,7 +57,8 @@ const (
 	firstLease    = time.Second
 )
 
-// failOver kills the primary once for each lock whose topology has a failover.
+// failOver kills the primary once for each lock whose topology has a failover. It measures for how long the lock was
+// unavailable.
 func (e Env) failOver(ctx context.Context, s signals, c *cobra.Command, o *options) []results.Failover {
 	f := &failovers{series: newSeries(e, c, o)}
 	f.root, f.tolerant = e.verifyCommand(), true
@@ -68,7 +69,7 @@ func (e Env) failOver(ctx context.Context, s signals, c *cobra.Command, o *optio
 	w.Workers, w.Keys, w.Rate, w.TTL = 16, 64, 200, firstLease
 	job, err := p.Check(s.stop, nil)
 	if err != nil {
-		return nil // this load cannot show it
+		return nil // this plan cannot be run with a failover, so the column stays empty
 	}
 	p.Faults = []string{fmt.Sprintf("kill-primary@%s", firstKill), fmt.Sprintf("heal@%s", firstHeal)}
 	for _, x := range job.Combinations {
@@ -85,7 +86,7 @@ func (e Env) failOver(ctx context.Context, s signals, c *cobra.Command, o *optio
 	return f.all
 }
 
-// firstOfEach returns the first open-loop run of each topology and lock.
+// firstOfEach returns, for each topology and lock, the first run with an open loop (a fixed rate of visits).
 func firstOfEach(runs []results.Run) (first []*results.Run) {
 	for i := range runs {
 		r := &runs[i]
@@ -97,7 +98,7 @@ func firstOfEach(runs []results.Run) (first []*results.Run) {
 	return first
 }
 
-// answers returns the rows of the first table.
+// answers returns the rows of the table for choosing a topology.
 func answers(runs []results.Run, gone []results.Failover) (all []results.Answer) {
 	for _, r := range firstOfEach(runs) {
 		a := results.Answer{Run: r, Safe: "-", Gone: "-"}
@@ -119,8 +120,8 @@ func answers(runs []results.Run, gone []results.Failover) (all []results.Answer)
 	return all
 }
 
-// writeFirst writes the table for choosing a topology, then the tables of the first loads, then hints for further
-// reading.
+// writeFirst writes three parts: the table for choosing a topology, the tables of the first loads, and hints on other
+// commands.
 func writeFirst(w io.Writer, runs []results.Run, gone []results.Failover, report string) error {
 	crowd := slices.IndexFunc(runs, func(r results.Run) bool { return r.Rate == 0 })
 	if crowd < 0 {
@@ -148,7 +149,7 @@ func writeFirst(w io.Writer, runs []results.Run, gone []results.Failover, report
 	return errors.Join(p.Err, writeReport(w, report))
 }
 
-// writeReport writes the address of the report, if there is one.
+// writeReport writes the file:// address of the report; nothing if report is empty.
 func writeReport(w io.Writer, report string) error {
 	p := &human.Printer{W: w}
 	if page, err := filepath.Abs(report); err == nil && report != "" {

@@ -39,8 +39,8 @@ func TestFirstLoads(t *testing.T) {
 	}
 }
 
-// TestFirstTables: only the table of the open loop has latencies. A bench that was stopped before the second load
-// still has a table.
+// TestFirstTables: only the table of the open loop, whose visits have a fixed rate, has latencies. If bench is
+// stopped before the second load, its tables are still written.
 func TestFirstTables(t *testing.T) {
 	runs := []results.Run{{Topology: "single", Lock: "lease"}, {Topology: "single", Lock: "lease"}}
 	runs[0].Workers, runs[0].Rate, runs[1].Workers = 8, 100, 32

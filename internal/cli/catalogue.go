@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	_ "modernc.org/sqlite" // for counters in a file
+	_ "modernc.org/sqlite" // driver for workload counters that are kept in a file
 
 	"hammerlock/faults"
 	"hammerlock/internal/crew"
@@ -19,20 +19,20 @@ import (
 	"hammerlock/workload"
 )
 
-// taps are the values of --tap: "auto" means true.
+// taps are the values of --tap: "auto" means true, "off" means false.
 var taps = settings.Catalogue[bool]{All: []bool{true, false},
 	Name: func(read bool) string { return map[bool]string{true: "auto", false: "off"}[read] }}
 
-// syncs are the values of --aof: how often servers sync their append-only file. "off" means that they have no such
-// file.
+// syncs are the values of --aof: how often servers sync their append-only file. With "off" they have no such file.
 var syncs = settings.Catalogue[topologies.Durability]{All: []topologies.Durability{"", topologies.SyncEverySecond,
 	topologies.SyncAlways},
 	Name: func(d topologies.Durability) string { return cmp.Or(string(d), "off") }}
 
-// autoLock is the name for the default lock of each topology, which is the zero Spec in a plan.
+// autoLock is the value of --lock for the default lock of each topology. In a plan, that is the zero locks.Spec.
 const autoLock = "auto"
 
-// lockNames lists the correct locks in a sentence, and counts the wrong ones.
+// lockNames lists the correct locks, for the help of --lock. It gives only the number of broken locks, which have
+// deliberate defects.
 func lockNames(all []locks.Spec) string {
 	own, libraries, broken := []string{autoLock}, []string{}, 0
 	for _, s := range all {
@@ -49,7 +49,7 @@ func lockNames(all []locks.Spec) string {
 		strings.Join(own, ", "), strings.Join(libraries, ", "), broken)
 }
 
-// everyScenario is the name for all scenarios that apply.
+// everyScenario is the value of --scenario for all scenarios that apply to a lock and topology.
 const everyScenario = "all"
 
 var (
@@ -59,7 +59,7 @@ var (
 		Name: func(m results.Metric) string { return m.Name }}
 )
 
-// everyTopology is the name for all topologies.
+// everyTopology is the value of --topology for all topologies.
 const everyTopology = "all"
 
 func topologiesOf(k crew.Catalogue) settings.Catalogue[topologies.Spec] {
@@ -80,17 +80,17 @@ func locksOf(k crew.Catalogue) settings.Catalogue[locks.Spec] {
 	return c
 }
 
-// lockGroups are names for groups of locks, for verify --expect.
+// lockGroups are values of --lock that stand for several locks. They are for verify --expect.
 var lockGroups = map[string]func(locks.Spec) bool{
 	"all":    func(s locks.Spec) bool { return s.Name != "" },
 	"right":  func(s locks.Spec) bool { return s.Name != "" && s.Broken == "" },
 	"broken": func(s locks.Spec) bool { return s.Broken != "" },
 }
 
-// faultNames lists the values of --fault, without times and points.
+// faultNames lists the values of --fault, without suffixes such as @2s (a time) or @granted (a point of a visit).
 func faultNames() []string { return append([]string{faults.Auto, faults.None}, faults.Names()...) }
 
-// knows returns everything that the command and its worker processes know by name.
+// knows returns the topologies, locks and counters that the command and its worker processes can find by name.
 func (e Env) knows() crew.Catalogue {
 	return crew.Catalogue{
 		Topologies: slices.Concat(topologies.All, e.More.Topologies), Locks: slices.Concat(known.Locks, e.More.Locks),

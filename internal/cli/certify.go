@@ -52,7 +52,8 @@ func (e Env) certifyCommand() *cobra.Command {
 	})
 }
 
-// certify checks the certificate in a file. If there is none, it first judges the history, which writes one.
+// certify checks a certificate, the proof of each verdict, against the history. If there is no certificate, it judges
+// the history, which makes one. refused is the reason why the certificate is wrong; nil if it is right.
 func (e Env) certify(h *history.History, file string) (all []certify.Verdict, refused, err error) {
 	var in io.Reader
 	f, err := os.Open(file)
@@ -74,8 +75,8 @@ func (e Env) certify(h *history.History, file string) (all []certify.Verdict, re
 	return all, refused, nil
 }
 
-// showCertified prints whether each verdict is certified, or which line of the certificate is wrong. It returns the
-// exit code.
+// showCertified prints each verdict with its certification or, if refused is not nil, the line of the certificate
+// that is wrong. It returns the exit code.
 func (e Env) showCertified(all []certify.Verdict, refused error) int {
 	if refused != nil {
 		fmt.Fprintf(e.Stdout, "REFUSED    %v\n", refused)

@@ -59,8 +59,8 @@ func judgeFiles(o *options, args []string) (all []results.Judgement, err error) 
 	return results.Standing(all), errors.Join(errs...)
 }
 
-// judged judges saved data again: a run, a run whose process was killed, or a history in a file. The field Saved of the
-// result is empty if nothing could be read.
+// judged judges saved data again. The path names a saved run, the directory of a run whose process was killed, or a
+// history file. If nothing could be read, the field Saved of the result is empty.
 func judged(path string) (j results.Judgement, err error) {
 	r, err := record(path)
 	if err == nil && r != nil && r.Recorded {
@@ -119,7 +119,8 @@ func openHistory(path string) (*history.History, string, error) {
 	return h, path, err
 }
 
-// record reads the record of a run. It is nil for a history without one: the path names a file, or the run was killed.
+// record reads the saved record of a run. It returns nil without an error if no record exists: the path names a
+// file, or the process was killed before it wrote the record.
 func record(path string) (*results.Run, error) {
 	if _, err := os.Stat(filepath.Join(path, results.RunFile)); err != nil {
 		return nil, nil
@@ -141,7 +142,8 @@ func historyOf(dir string) (path string, err error) {
 	return path, nil
 }
 
-// undamaged returns an error if the history of a saved run cannot be read to its end.
+// undamaged returns an error if the history of a saved run cannot be read to its end. Runs of bench have no history,
+// so they are undamaged.
 func undamaged(dir string, r *results.Run) error {
 	file, err := os.Open(filepath.Join(dir, results.HistoryFile))
 	if err != nil {

@@ -29,16 +29,17 @@ import (
 	"hammerlock/locks/known"
 )
 
-// Env has the parts of the process that a command uses.
+// Env is the part of the process that commands use: arguments, streams and environment. Tests replace it.
 type Env struct {
 	Args   []string
 	Stdin  io.Reader
 	Getenv func(string) string // nil = no variable is set
-	// Environ has all variables, as NAME=VALUE, to find misspelt names; nil = they are not looked for.
+	// Environ has all variables, as NAME=VALUE. Names that are nearly those of flags are reported as misspelt. If
+	// Environ is nil, nothing is reported.
 	Environ []string
 	Stdout  io.Writer
 	Stderr  io.Writer
-	// More has the locks, counters and topologies of another module.
+	// More has the locks, counters and topologies that another module adds to those of the suite.
 	More crew.Catalogue
 
 	secrets   attach.Secrets
@@ -49,7 +50,8 @@ func Bench(ctx context.Context, e Env) int { return e.execute(ctx, Env.benchComm
 
 func Verify(ctx context.Context, e Env) int { return e.execute(ctx, Env.verifyCommand) }
 
-// execute runs the command that the arguments name. A worker process is started with a special single argument.
+// execute runs the command that the arguments name. If the only argument is a reserved word, this process is a child
+// of the suite, and runs workers or an exploration instead.
 func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code int) {
 	if len(e.Args) == 1 && e.Args[0] == crew.Command {
 		return e.work(ctx)
@@ -57,7 +59,7 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code i
 	if len(e.Args) == 1 && e.Args[0] == explore.Command {
 		explore.Child(e.Stdin, e.Stdout, known.Locks) // this ends the process
 	}
-	// a panic in another goroutine ends the process by a signal, without a core dump
+	// After this, a panic in any goroutine kills the process by a signal. It writes no core dump.
 	debug.SetTraceback("crash")
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
 	defer func() {
@@ -92,11 +94,11 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code i
 	if code, ok := errors.AsType[ended](err); ok || err == nil {
 		return int(code)
 	}
-	e.complain(err) // errors of the library's own commands, such as completion
+	e.complain(err) // errors of the library's own commands, such as "completion"
 	return Usage
 }
 
-// work is the main function of a worker process. It ignores signals, since the suite ends it.
+// work is the main function of a worker process. It needs no signals: the suite ends its workers itself.
 func (e Env) work(ctx context.Context) int {
 	err := crew.Child(ctx, e.Stdin, e.Stdout, e.knows())
 	e.complain(err)
@@ -106,13 +108,14 @@ func (e Env) work(ctx context.Context) int {
 	return Passed
 }
 
-// ended is the exit code of a command that has already written its output.
+// ended is the exit code of a command, as an error. The command has already written its output.
 type ended int
 
 func (x ended) Error() string { return "exit code " + strconv.Itoa(int(x)) }
 
-// command sets the function that a command runs: it calls do. The library stops at the first wrong flag, but here the
-// options collect all errors. So do is called in any case, to find and report further errors.
+// command makes do the function of the command. The library stops at the first wrong flag; here the options collect
+// all mistakes in flags instead. do runs even if there are mistakes, so that it can find more and report all
+// together.
 func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, args []string) int) *cobra.Command {
 	arguments := c.Args
 	o.plan.Getenv = e.Getenv
@@ -135,7 +138,7 @@ func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, 
 		}
 		o.settle(e)
 		o.unattached(args)
-		if o.Unread { // what the plan lacks is unknown
+		if o.Unread { // the file of the plan could not be read, so further checks would report false mistakes
 			return ended(e.refuse(c.Context(), o, o.invalid()))
 		}
 		return ended(do(c.Context(), args))
@@ -148,7 +151,8 @@ func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, 
 	return c
 }
 
-// simple is for commands that find no further errors, and use only the general exit codes.
+// simple adapts a function for commands without checks of their own. It first reports mistakes in flags. An error
+// becomes a general exit code.
 func (e Env) simple(o *options, do func(ctx context.Context, args []string) error) func(context.Context, []string) int {
 	return func(ctx context.Context, args []string) int {
 		err := o.invalid()
@@ -162,8 +166,8 @@ func (e Env) simple(o *options, do func(ctx context.Context, args []string) erro
 	}
 }
 
-// takes returns a check of the number of arguments. The first superfluous argument may be the misspelt name of a
-// command.
+// takes returns a check of the number of arguments. Its error about a superfluous argument suggests a command or a
+// flag that the user may have meant.
 func takes(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least {
@@ -179,14 +183,15 @@ func takes(least, most int) cobra.PositionalArgs {
 			}
 			errs = append(errs, fmt.Errorf("%q: unexpected argument%s", args[i], hint))
 			if names = nil; command != "" {
-				break // the other arguments belong to that command
+				break // the other arguments belong to the command that is suggested
 			}
 		}
 		return errors.Join(errs...)
 	}
 }
 
-// expected lists the subcommands or, if there are none, refers to the help.
+// expected returns the end of an error message: a list of the subcommands or, if there are none, a pointer to the
+// help.
 func expected(c *cobra.Command) string {
 	if names := below(c); len(names) > 0 {
 		return "; the commands are " + strings.Join(names, ", ")
@@ -194,7 +199,8 @@ func expected(c *cobra.Command) string {
 	return fmt.Sprintf("; see %s --help", c.CommandPath())
 }
 
-// valueOf suggests the flag that has the argument as a value; empty if no flag has.
+// valueOf looks for a flag that accepts arg as its value, and returns a hint such as "did you mean --lock lease?".
+// The hint is empty if there is no such flag.
 func valueOf(c *cobra.Command, arg string) (hint string) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if v := settings.ValueOf(f); v != nil && hint == "" && slices.Contains(v.Enum, arg) {
@@ -204,7 +210,7 @@ func valueOf(c *cobra.Command, arg string) (hint string) {
 	return hint
 }
 
-// unlimited is the maximum for a command that takes any number of arguments.
+// unlimited is passed to takes for a command that accepts any number of arguments.
 const unlimited = math.MaxInt
 
 func (e Env) manualCommand() *cobra.Command {

@@ -17,14 +17,15 @@ import (
 	"hammerlock/results/report"
 )
 
-// comparing has the metrics and assertions of a comparison, and its outputs.
+// comparing has what all commands that compare runs need: metrics, gates and outputs. A gate is an assertion about a
+// metric, such as response.p99<+15%.
 type comparing struct {
 	show  []results.Metric
 	gates []compare.ChangeGate
 	view  *compare.View // content of the outputs
 }
 
-// comparingFlags declares the flags of commands that compare.
+// comparingFlags declares the flags of comparing.
 func (o *options) comparingFlags(to *comparing) {
 	show := func(text string) (err error) {
 		to.show, err = results.FindMetrics(settings.Split(text))
@@ -47,7 +48,7 @@ func (o *options) comparingFlags(to *comparing) {
 		output{name: "markdown", what: "write it as a comment on a pull request to this file", write: comment})
 }
 
-// summarize writes the summary of a CI step.
+// summarize appends the comparison to the summary of a CI step, if there is one (see stepSummary).
 func (c *comparing) summarize(e Env) error {
 	c.view.Command = e.called("bench")
 	return e.stepSummary(c.view.WriteMarkdown)
@@ -58,7 +59,7 @@ func (e Env) called(program string) string {
 	return strings.Join(append([]string{program}, human.Names(e.Args, quote)...), " ")
 }
 
-// shown returns the metrics to compare: those of --show, and those of the assertions.
+// shown returns the metrics to compare: those of --show, and those of the gates.
 func (c *comparing) shown() []results.Metric {
 	all := c.show
 	for _, g := range c.gates {
@@ -117,8 +118,8 @@ func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args 
 		err: with.summarize(e)})
 }
 
-// nameSides renames sides that were given as patterns or lists. If all runs of a side have the same topology and lock,
-// these become its name. It changes no name if two names would be equal.
+// nameSides gives short names to sides that were given as patterns or lists. If all runs of a side have the same
+// topology and lock, these are its new name. If two sides would get equal names, all keep their old names.
 func nameSides(sides []compare.Side, args []string) {
 	names, seen := make([]string, len(sides)), map[string]bool{}
 	for i, s := range sides {
@@ -140,7 +141,7 @@ func nameSides(sides []compare.Side, args []string) {
 	}
 }
 
-// sideName names a side by the last part of its path.
+// sideName returns the last part of a path as the name of a side. A pattern or list is returned unchanged.
 func sideName(arg string) string {
 	arg = strings.TrimRight(arg, "/")
 	if strings.ContainsAny(arg, ",*?[") {

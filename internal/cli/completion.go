@@ -21,7 +21,8 @@ func completeSettings(c *cobra.Command, args []string, typed string) ([]string, 
 	return settings.CompleteList(names, true)(c, args, typed)
 }
 
-// completeFaults completes names of faults and, after an @, points.
+// completeFaults completes a list of faults. After an @, it completes points, which are places in a visit at which a
+// fault can begin.
 func completeFaults(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if at := strings.LastIndex(typed, "@"); at > strings.LastIndex(typed, ",") {
 		return settings.CompleteAfter(typed[:at+1], settings.CompleteList(faults.Points, false), c, args, typed[at+1:])

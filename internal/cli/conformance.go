@@ -49,7 +49,7 @@ func (e Env) conformanceCommand() *cobra.Command {
 	}))
 }
 
-// oneLock sets the lock in the plan of a step to the one that the arguments name.
+// oneLock sets the lock of a step's plan to the lock that the argument names.
 func (o *options) oneLock(args []string, st *step) error {
 	for _, name := range args[:min(len(args), 1)] {
 		lock, err := locksOf(o.plan.Known).Find(name)
@@ -63,7 +63,7 @@ func (o *options) oneLock(args []string, st *step) error {
 	return nil
 }
 
-// undecided lists the claims that no run has judged; empty if there are none.
+// undecided returns a sentence with the claims that no run could judge. It is empty if every claim was judged.
 func undecided(all []results.Claim) string {
 	var names []string
 	for _, c := range all {
@@ -87,7 +87,7 @@ func (e Env) conformance(stop context.Context, o *options, st *step, err error) 
 	whole := results.Weigh(judged, nil, "", nil)
 	x := exit(stop, whole, nil, nil)
 	if x.Code == Inconclusive {
-		x = Exit{} // the exit code depends on whether every claim was decided
+		x = Exit{} // the exit code depends on undecided claims, not on undecided runs
 	}
 	x = x.undecided(undecided(all))
 	document := struct {

@@ -23,8 +23,8 @@ const (
 	tuiOff  = "off"
 )
 
-// openDashboard takes the terminal if a dashboard is wanted and possible. It returns nil if lines are to be printed
-// instead.
+// openDashboard takes over the terminal if the user wants a dashboard and the terminal is suited. It returns nil if
+// progress is to be printed as lines instead.
 func (e Env) openDashboard(o *options, options dashboard.Options) (*dashboard.Dashboard, error) {
 	if o.tui == tuiOff || o.tui == tuiAuto && (o.json || o.quiet) {
 		return nil, nil
@@ -47,7 +47,7 @@ func (e Env) openDashboard(o *options, options dashboard.Options) (*dashboard.Da
 	return d, nil
 }
 
-// frames turns a job's events into snapshots.
+// frames makes a snapshot, the content of the dashboard, from each event of a job.
 type frames struct{ last *measure.Snapshot }
 
 func (f *frames) next(e harness.Event) *measure.Snapshot {
@@ -67,7 +67,7 @@ func (f *frames) next(e harness.Event) *measure.Snapshot {
 	return s
 }
 
-// view shows a job in the dashboard: a single run or, if runs are parallel, a board of all runs.
+// view shows a job in the dashboard. If runs are parallel, it also shows a board, which lists all runs.
 type view struct {
 	*dashboard.Dashboard
 	job   *harness.Job
@@ -75,7 +75,7 @@ type view struct {
 
 	one    sync.Mutex
 	runs   []shownRun // indexed by run number - 1
-	chosen int        // run chosen with a key; 0 = the earliest run in progress
+	chosen int        // number of the run that the user chose; 0 = none
 	ended  int
 	left   time.Duration
 	saved  []string
@@ -89,7 +89,7 @@ type shownRun struct {
 
 func newView(d *dashboard.Dashboard, job *harness.Job, after io.Writer) *view {
 	v := &view{Dashboard: d, job: job, after: after}
-	one := len(on(job)) == 1 && len(job.Plan.Locks) == 1 // the scenario then identifies a run
+	one := len(on(job)) == 1 && len(job.Plan.Locks) == 1 // if true, the name of a scenario suffices to name a run
 	for i := range job.Combinations {
 		c := &job.Combinations[i]
 		name := c.Name()
@@ -127,7 +127,8 @@ func (v *view) tell(e harness.Event) {
 	v.draw(e.Number)
 }
 
-// draw shows the chosen run. If none is chosen, it shows the first run in progress, or else the latest.
+// draw shows the run that the user chose. Without a choice, it shows the first run in progress. If no run is in
+// progress, it shows the run with the number latest.
 func (v *view) draw(latest int) {
 	rows := v.rows()
 	number := v.chosen
@@ -165,7 +166,7 @@ func (v *view) rows() (rows []measure.Row) {
 	return rows
 }
 
-// choose selects the run that is the given number of rows further down on the board.
+// choose selects another run on the board, the given number of rows further down. Negative numbers move up.
 func (v *view) choose(down int) {
 	v.one.Lock()
 	defer v.one.Unlock()
@@ -178,7 +179,8 @@ func (v *view) choose(down int) {
 	v.draw(v.chosen)
 }
 
-// pause records in each run in progress that the suite is about to be stopped.
+// pause tells each run in progress that the user suspends the suite (Ctrl-Z), with the reason why. Call resume when
+// the suite continues.
 func (v *view) pause(why string) (resume func()) {
 	v.one.Lock()
 	defer v.one.Unlock()
@@ -195,7 +197,7 @@ func (v *view) pause(why string) (resume func()) {
 	}
 }
 
-// close gives the terminal back, and prints the directories of the saved runs.
+// close leaves the dashboard, so that the terminal is usable again. It then prints where runs were saved.
 func (v *view) close(context.Context, string) error {
 	err := v.Close()
 	if n := len(v.saved); n == 1 {
@@ -206,7 +208,8 @@ func (v *view) close(context.Context, string) error {
 	return err
 }
 
-// dashboardOrLines shows a job in the dashboard, or in lines; drawn is true for the dashboard.
+// dashboardOrLines opens an output for the progress of a job. drawn is true if that is the dashboard, and false if it
+// is lines.
 func (e Env) dashboardOrLines(o *options, s signals, job *harness.Job) (own shows, drawn bool, err error) {
 	d, err := e.openDashboard(o, dashboard.Options{Quit: func(int) { s.press() }})
 	for i := range job.Combinations {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// disturbed disturbs the machine during a round, if the user wants that. In every third round, busy loops run. In
-// every seventh, the suite is stopped for a while. The returned function ends the disturbance.
+// disturbed disturbs the machine during a round, if --disturb is set. In every third round, busy loops run. In every
+// seventh round, the suite is stopped for a few seconds (SIGSTOP). Call end after the round.
 func (s *soaking) disturbed(round int) (end func()) {
 	switch {
 	case s.disturb && round%7 == 3:
@@ -24,7 +24,7 @@ func (s *soaking) disturbed(round int) (end func()) {
 	return func() {}
 }
 
-// hogs keeps two cores busy. The loops end when the suite ends, in any way.
+// hogs starts two shell loops, each of which keeps one core busy. A loop also ends when the suite has died.
 func (s *soaking) hogs() (end func()) {
 	var all []*exec.Cmd
 	for range 2 {
@@ -42,8 +42,8 @@ func (s *soaking) hogs() (end func()) {
 	}
 }
 
-// stopped makes another process stop the suite for a while. In half of the cases, that process stops all child
-// processes, too.
+// stopped makes a shell stop the suite after 2 to 14 s (SIGSTOP), and continue it 0.5 to 5.5 s later. In half of the
+// cases, the shell also stops all child processes of the suite.
 func (s *soaking) stopped(r *rand.Rand) (end func()) {
 	after, length := time.Duration(2+r.IntN(12))*time.Second, time.Duration(500+r.IntN(5000))*time.Millisecond
 	everybody := r.IntN(2) == 0
@@ -70,7 +70,7 @@ func (s *soaking) stopped(r *rand.Rand) (end func()) {
 	}
 }
 
-// descendants returns the child processes of a process, their children, and so on.
+// descendants returns the process ids of all children of a process, their children, and so on.
 func descendants(pid string) (all []string) {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%s/task/*/children", pid))
 	for _, task := range tasks {

@@ -15,7 +15,7 @@ import (
 	"hammerlock/results/compare"
 )
 
-// Exit codes. If several apply, Violation comes first, then Broken, Inconclusive, Regression.
+// Exit codes. If several apply, the order of precedence is: Violation, Broken, Inconclusive, Regression.
 const (
 	Passed       = 0
 	Violation    = 1 // a safety property failed
@@ -34,7 +34,7 @@ type Document struct {
 	Exit       Exit                 `json:"exit"`
 	Saved      string               `json:"saved,omitzero"`
 	Runs       []results.Run        `json:"runs,omitzero"`
-	Verdict    *results.Whole       `json:"verdict,omitzero"` // for verify: the verdict on all runs
+	Verdict    *results.Whole       `json:"verdict,omitzero"` // for verify: one verdict on all runs together
 	Repeat     string               `json:"repeat,omitzero"`  // command line that repeats everything
 	Explored   []results.Judgement  `json:"explored,omitempty"`
 	NotRun     []results.NotRun     `json:"not_run,omitempty"`
@@ -47,14 +47,14 @@ type Document struct {
 	Expected   []results.Expected   `json:"expected,omitempty"`
 }
 
-// Exit tells how a command ended.
+// Exit is the exit code of a command with its reason. Passed needs no reason.
 type Exit struct {
 	Code   int    `json:"code"`
 	Reason string `json:"reason"`
 }
 
-// exit returns the code and the reason for a command whose runs were judged. The command may have been ended by the
-// error err.
+// exit returns the exit code and its reason. Its input are the verdict on all runs, the results of gates (assertions
+// about metrics), and the error that ended the command. err is nil if the command ended normally.
 func exit(stop context.Context, w results.Whole, gates []compare.GateResult, err error) Exit {
 	var undecided, regressed []string
 	if w.Status != checker.Pass {
@@ -92,7 +92,8 @@ func exit(stop context.Context, w results.Whole, gates []compare.GateResult, err
 	}
 }
 
-// undecided makes a successful exit inconclusive for the given reason, unless that is empty.
+// undecided returns Inconclusive with the reason why, instead of Passed. If why is empty or the code is another, it
+// changes nothing.
 func (x Exit) undecided(why string) Exit {
 	if x.Code == Passed && why != "" {
 		return Exit{Inconclusive, why}
@@ -100,7 +101,7 @@ func (x Exit) undecided(why string) Exit {
 	return x
 }
 
-// joined joins the first few reasons.
+// joined joins at most ten reasons into one text, and adds the number of the others.
 func joined(reasons []string) string {
 	const most = 10
 	if n := len(reasons) - most; n > 0 {
@@ -109,7 +110,7 @@ func joined(reasons []string) string {
 	return strings.Join(reasons, "; ")
 }
 
-// result has the output of a command.
+// result is what a command hands to the outputs at its end.
 type result struct {
 	exit     Exit
 	document any // output of --json
@@ -117,7 +118,7 @@ type result struct {
 	dir      string              // directory of the saved runs; empty = there are none
 	file     string              // name of a file in dir for the document; empty = none
 	judged   []results.Judgement // verdicts for CI systems
-	err      error               // errors of other outputs
+	err      error               // errors that other outputs had earlier
 }
 
 // answer writes the result to stdout, and errors of outputs to stderr. It returns the exit code.
@@ -133,7 +134,7 @@ func (e Env) answer(o *options, r result) int {
 	return e.end(r.exit, errors.Join(err, write(e.Stdout)))
 }
 
-// refuse reports why a command has no result.
+// refuse is the end of a command that has no result. It prints the reason, and returns the exit code.
 func (e Env) refuse(stop context.Context, o *options, err error) int {
 	err = o.placed(err)
 	x := exit(stop, results.Whole{}, nil, err)
@@ -149,7 +150,8 @@ func (e Env) refuse(stop context.Context, o *options, err error) int {
 	return e.end(x, err)
 }
 
-// end returns the exit code after the result was written. If that failed, it prints the error.
+// end returns the exit code. writeErr is the error of writing the result: it is printed, and turns Passed into
+// Broken.
 func (e Env) end(x Exit, writeErr error) int {
 	e.complain(writeErr)
 	if writeErr != nil && x.Code == Passed {
@@ -158,7 +160,7 @@ func (e Env) end(x Exit, writeErr error) int {
 	return x.Code
 }
 
-// say prints a line about the progress, unless --quiet was given.
+// say prints a line about the progress to stderr. With --quiet it prints nothing.
 func (e Env) say(o *options, format string, args ...any) {
 	if !o.quiet {
 		_, _ = fmt.Fprintf(e.Stderr, format+"\n", args...)
@@ -167,7 +169,7 @@ func (e Env) say(o *options, format string, args ...any) {
 
 func (e Env) complain(err error) { e.lines("error:", err) }
 
-// lines prints every line of an error, each with the label.
+// lines prints every line of an error, with the label in front.
 func (e Env) lines(label string, err error) {
 	if err == nil {
 		return

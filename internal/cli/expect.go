@@ -24,7 +24,6 @@ import (
 	"hammerlock/topologies"
 )
 
-// expectFlags declares the flags that compare locks with the catalogue's expectations.
 func (o *options) expectFlags() {
 	o.Toggle(flag(session, "expect",
 		"compare what is found with what the entries of the locks expect, a row for each:\n"+
@@ -34,7 +33,7 @@ func (o *options) expectFlags() {
 		&o.markdown)
 }
 
-// unexpected reports flags that only have a meaning with --expect.
+// unexpected reports flags and values that need --expect, if --expect is missing.
 func (o *options) unexpected() {
 	if o.markdown != "" {
 		o.Mistake("markdown", "%s: it goes with --expect", o.markdown)
@@ -48,8 +47,9 @@ func (o *options) unexpected() {
 	}
 }
 
-// wanted returns the rows that are expected of a lock. A broken lock has one row. A correct lock has one for the
-// default run, and one for each fault or scenario that it is expected to fail.
+// wanted returns the rows that the table of --expect has for a lock. A broken lock has one row: it must show one of
+// its causes. A correct lock has a row for its default run, and one for each fault or scenario that it is expected to
+// fail.
 func wanted(l locks.Spec) (all []results.Expected) {
 	if l.Broken != "" {
 		return []results.Expected{{Lock: l.Name, Causes: l.Expected("")}}
@@ -68,8 +68,8 @@ func wanted(l locks.Spec) (all []results.Expected) {
 	return all
 }
 
-// Documented returns the rows that a document should have. A row that must pass is repeated for each topology that
-// fits the lock.
+// Documented returns the rows that the document with the table should have. A row that must pass is repeated for each
+// topology that the lock can run on.
 func Documented(all []locks.Spec) (rows []results.Expected) {
 	for _, l := range all {
 		for _, r := range wanted(l) {
@@ -87,7 +87,7 @@ func Documented(all []locks.Spec) (rows []results.Expected) {
 	return rows
 }
 
-// expecting is verify --expect: it checks that locks do what the catalogue expects.
+// expecting carries out "verify --expect". It checks whether locks fail, or pass, as their catalogue entries say.
 type expecting struct {
 	*series
 	c    *cobra.Command
@@ -96,14 +96,14 @@ type expecting struct {
 	errs []error
 }
 
-// expectedRow is a row of the table, with the runs that it needs. The parts are run in order, until one shows an
-// expected cause.
+// expectedRow is a row of the table, with the parts that produce its result. The parts run in order, and stop as soon
+// as a run shows an expected cause.
 type expectedRow struct {
 	results.Expected
 	parts []expectedPart
 }
 
-// expectedPart is repeated by its policy until it has shown an expected cause.
+// expectedPart is one plan or exploration. It is repeated, as again says, until it shows an expected cause.
 type expectedPart struct {
 	plan     harness.Plan
 	explores bool // explore the lock instead of running the plan
@@ -115,7 +115,7 @@ func (e Env) expectations(ctx context.Context, s signals, c *cobra.Command, o *o
 	failFast := o.plan.FailFast
 	err := x.carryOut(ctx, s, func(stop context.Context) error {
 		err := x.prepare(stop)
-		o.plan.FailFast = false // it applies to rows here, not to runs
+		o.plan.FailFast = false // here it ends the command after a failed row, not a job after a failed run
 		return err
 	}, func(yield func(*step) bool) { x.steps(yield, failFast) })
 	if x.begun.IsZero() {
@@ -124,7 +124,7 @@ func (e Env) expectations(ctx context.Context, s signals, c *cobra.Command, o *o
 	return x.answer(s.stop, err)
 }
 
-// steps runs the rows one after the other, each with its parts. If failFast is true, no row follows a failed one.
+// steps runs all parts of all rows in order. If failFast is true, a row that is not as expected is the last.
 func (x *expecting) steps(yield func(*step) bool, failFast bool) {
 	for i := range x.rows {
 		r := &x.rows[i]
@@ -147,7 +147,7 @@ func (x *expecting) answer(stop context.Context, err error) int {
 		all, judged = append(all, x.rows[i].Expected), append(judged, x.rows[i].Judgement())
 	}
 	x.e.complain(err)
-	err = errors.Join(append(x.errs, err)...) // these were printed already
+	err = errors.Join(append(x.errs, err)...) // these errors were printed when they occurred
 	exit := exit(stop, results.Weigh(judged, nil, "", nil), nil, err)
 	document := Document{Schema: schema, Exit: exit, Saved: x.o.plan.Out, Expected: all}
 	var unwritten error
@@ -158,7 +158,8 @@ func (x *expecting) answer(stop context.Context, err error) int {
 	return x.e.answer(x.o, result{exit, document, text, x.o.plan.Out, "", judged, unwritten})
 }
 
-// document writes the rows into the existing document, or into a new one.
+// document writes the table into the document that --markdown names. It replaces an existing table; without a
+// document, it makes one.
 func (x *expecting) document(all []results.Expected) error {
 	old, err := os.ReadFile(x.o.markdown)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -169,10 +170,10 @@ func (x *expecting) document(all []results.Expected) error {
 	return os.WriteFile(x.o.markdown, []byte(text), 0o644)
 }
 
-// notExpected lists further flags of verify that have no meaning with --expect.
+// notExpected lists flags of verify that are mistakes together with --expect.
 var notExpected = []string{"addr", "gate", "benchfmt", "agents"}
 
-// prepare finds all errors, and makes the rows.
+// prepare collects all mistakes, and fills x.rows.
 func (x *expecting) prepare(stop context.Context) error {
 	o := x.o
 	o.scenarios()
@@ -226,7 +227,6 @@ func (x *expecting) prepare(stop context.Context) error {
 	return os.MkdirAll(o.plan.Out, 0o755)
 }
 
-// without returns the names of the locks that have no row.
 func (x *expecting) without() (names []string) {
 	for _, l := range x.o.plan.Locks {
 		row := slices.ContainsFunc(x.rows, func(r expectedRow) bool { return r.Lock == l.Name })
@@ -237,8 +237,8 @@ func (x *expecting) without() (names []string) {
 	return names
 }
 
-// add makes the rows of a lock on a topology, with the seed of a round. An expected failure gets one row, on the first
-// topology where it is possible.
+// add appends to x.rows the rows of a lock on a topology. The number of the round is added to the seed. A row that
+// expects a failure is added only once for each round, on the first topology where the failure is possible.
 func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topologies.Spec) error {
 	for _, row := range wanted(l) {
 		r := expectedRow{Expected: row}
@@ -286,8 +286,8 @@ func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topolog
 	return nil
 }
 
-// parts returns the parts of a lock's default row. A broken lock first gets the scenarios that it is expected to fail,
-// repeatedly. For a correct lock, such scenarios have their own rows.
+// parts returns the parts of a lock's row without a fault. A broken lock begins with the scenarios that should reveal
+// its defect, and repeats them. For a correct lock, scenarios under which it may fail have rows of their own.
 func (x *expecting) parts(l locks.Spec, p harness.Plan) (all []expectedPart) {
 	var named, others []scenarios.Scenario
 	for _, s := range p.Scenarios {
@@ -315,7 +315,7 @@ func (x *expecting) parts(l locks.Spec, p harness.Plan) (all []expectedPart) {
 	return all
 }
 
-// row runs all parts of a row. It returns false if no row may follow.
+// row runs the parts of a row until one shows an expected cause. It returns false if the whole series must end.
 func (x *expecting) row(yield func(*step) bool, r *expectedRow) (goesOn bool) {
 	begun := time.Now()
 	defer func() { r.Took = time.Since(begun) }()
@@ -346,7 +346,8 @@ func (x *expecting) row(yield func(*step) bool, r *expectedRow) (goesOn bool) {
 	return true
 }
 
-// part prepares the job of a part, or explores the lock instead. It returns whether the job is to begin.
+// part prepares the job of a part. If explores is true, it explores the lock instead, and no job is needed. It
+// returns whether to run the job.
 func (x *expecting) part(stop context.Context, r *expectedRow, job *harness.Job, explores bool, since time.Duration,
 	not *[]results.NotRun) (begins bool) {
 	if explores {

@@ -22,7 +22,7 @@ import (
 	"hammerlock/workload"
 )
 
-// explainColumns is the width of an explanation.
+// explainColumns is the width of an explanation in columns.
 const explainColumns = 98
 
 func (e Env) explainCommand() *cobra.Command {
@@ -72,10 +72,10 @@ func (e Env) explain(args []string) error {
 	return errors.Join(append(unknown, p.Err)...)
 }
 
-// metricsWord stands for the names of all metrics.
+// metricsWord is the word that "bench explain" answers with a list of all metrics.
 const metricsWord = "metrics"
 
-// meaning explains a term, or a name in a catalogue. It returns false if the word is unknown.
+// meaning explains a term of the glossary, or a name such as that of a lock. It returns false if the word is unknown.
 func meaning(k crew.Catalogue, name string) (text string, found bool) {
 	var all []string
 	add := func(kind, doc string) { all = append(all, paragraph(strings.ToLower(name)+" ("+kind+")", doc)) }
@@ -112,7 +112,8 @@ func meaning(k crew.Catalogue, name string) (text string, found bool) {
 	return strings.Join(all, "\n"), len(all) > 0
 }
 
-// ofDrivers are the claims that only a driver can make, with their descriptions.
+// ofDrivers returns pairs of a claim and its description. It has only claims that locks in Go cannot make, but locks
+// in separate programs (drivers) can.
 func ofDrivers() [][2]string {
 	return slices.DeleteFunc(driver.Claims(), func(c [2]string) bool {
 		return slices.ContainsFunc(history.AllClaims, func(of history.Claim) bool { return of.Name == c[0] })
@@ -129,8 +130,7 @@ func aboutLock(s locks.Spec) (name, doc string) {
 	return s.Name, doc
 }
 
-// named looks for a name in a catalogue. If the catalogue has it, the function add is called with its kind and
-// description.
+// named looks for a name in a list. If the list has the name, named calls add with the kind and the description.
 func named[T any](all []T, name string, of func(T) (name, doc string), kind string, add func(kind, doc string)) {
 	for _, t := range all {
 		if is, doc := of(t); is == name {
@@ -139,7 +139,7 @@ func named[T any](all []T, name string, of func(T) (name, doc string), kind stri
 	}
 }
 
-// explained returns all terms and names, sorted.
+// explained returns all words that "bench explain" knows, sorted.
 func explained(k crew.Catalogue) (all []string) {
 	for _, w := range glossary.All {
 		all = append(all, w.Names()...)
@@ -162,7 +162,7 @@ func sentence(doc string) string {
 	return doc + "."
 }
 
-// paragraph formats a name, with its meaning indented below it.
+// paragraph returns a name on one line, and its meaning below, indented and wrapped.
 func paragraph(name, means string) string {
 	return name + "\n    " + strings.Join(human.Wrap(means, explainColumns-4), "\n    ")
 }

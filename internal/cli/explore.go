@@ -31,7 +31,7 @@ type exploreOptions struct {
 	o       explore.Options
 	replay  string
 	sweep   string
-	picture string // SVG of the first counterexample, or of a sweep
+	picture string // SVG picture of the first counterexample, or of a sweep
 }
 
 func (e Env) exploreCommand() *cobra.Command {
@@ -92,7 +92,8 @@ func (e Env) exploreCommand() *cobra.Command {
 	}))
 }
 
-// explore explores one lock after the other. It returns one exit code for all.
+// explore explores each lock in turn, and returns the exit code for all of them. An exploration runs a lock in
+// virtual time, with many orders of messages.
 func (e Env) explore(ctx context.Context, s signals, x *exploreOptions) int {
 	var orders []explore.Orders
 	var all []explore.Report
@@ -140,7 +141,7 @@ func (e Env) explore(ctx context.Context, s signals, x *exploreOptions) int {
 	return e.answer(x.options, result{exit: exit, document: document, text: text})
 }
 
-// orders finds all errors, and returns the explorations to run.
+// orders collects all mistakes, and returns the explorations to run.
 func (x *exploreOptions) orders() (list []explore.Orders, err error) {
 	if x.replay != "" {
 		r, err := savedExploration(x.replay)
@@ -177,7 +178,7 @@ func (x *exploreOptions) orders() (list []explore.Orders, err error) {
 	return list, cmp.Or(x.invalid(), harness.Saves(x.plan.Out))
 }
 
-// savedExploration reads a saved counterexample.
+// savedExploration reads the report of an exploration that found a counterexample.
 func savedExploration(file string) (r explore.Report, err error) {
 	text, err := os.ReadFile(file)
 	if err == nil {
@@ -186,10 +187,11 @@ func savedExploration(file string) (r explore.Report, err error) {
 	return r, err
 }
 
-// aNight is the time limit for random schedules if no time budget was given.
+// aNight is the time limit for random schedules if --budget is not given.
 const aNight = 12 * time.Hour
 
-// sized returns the options for a lock. Without a flag, a lock on several sites gets as many sites as with verify.
+// sized returns the options for a lock. A lock that needs several sites (independent Redis servers) gets as many as
+// in verify, unless --sites is given.
 func (x *exploreOptions) sized(spec locks.Spec) explore.Options {
 	o, brief := x.o, explore.Briefly(spec)
 	if !x.Flags.Changed("sites") && brief.Sites > 1 {
@@ -200,7 +202,8 @@ func (x *exploreOptions) sized(spec locks.Spec) explore.Options {
 	return o
 }
 
-// ofRight divides the random schedules among all correct locks that can be explored.
+// ofRight returns one exploration for each correct lock that can be explored. The requested number of random
+// schedules is divided evenly among them.
 func (x *exploreOptions) ofRight() (list []explore.Orders) {
 	for _, spec := range known.Locks {
 		o := x.sized(spec)
@@ -214,8 +217,8 @@ func (x *exploreOptions) ofRight() (list []explore.Orders) {
 	return list
 }
 
-// one explores a lock, and saves its counterexample as a run. It returns the directory of that run; empty if none is
-// saved.
+// one explores a lock. If that finds a counterexample, it saves the counterexample as a run, and returns the
+// directory of the run; otherwise dir is empty. A replay or a sweep is not saved.
 func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.Report, dir string, err error) {
 	if o.Replay || o.Sweep != nil {
 		if r, err = explore.InProcess(stop, o); r.Found != nil {
@@ -233,7 +236,7 @@ func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.
 	if r, err = explore.InProcess(stop, o); err != nil || r.Found == nil {
 		return r, "", errors.Join(err, folder.Discard())
 	}
-	if r.Found.Picture != "" { // if the process died, there is no picture
+	if r.Found.Picture != "" { // empty if the child process died before it could draw
 		err = os.WriteFile(folder.Path(results.SequenceFile), []byte(r.Found.Picture), 0o644)
 	}
 	x.picture, r.Found.Picture = cmp.Or(x.picture, r.Found.Picture), ""
@@ -250,7 +253,7 @@ func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.
 	return r, dir, err
 }
 
-// command returns the command line that repeats an exploration.
+// command returns the command line that repeats the exploration o.
 func (x *exploreOptions) command(o explore.Orders) string {
 	further := " --random=false"
 	switch {

@@ -13,22 +13,23 @@ import (
 	"hammerlock/scenarios"
 )
 
-// exploreScenario is the first scenario of verify. It needs no topology, so it is not part of the harness.
+// exploreScenario is the scenario that verify runs first. It runs without servers, so it is not in package scenarios,
+// whose scenarios the harness runs on a topology.
 var exploreScenario = scenarios.Scenario{
 	Name: "explore",
 	Doc:  "every order of messages with at most one deviation, in virtual time, without a server; see verify explore",
 }
 
-// allStrains lists the scenarios of verify.
+// allStrains lists all scenarios of verify.
 var allStrains = append([]scenarios.Scenario{exploreScenario}, scenarios.All...)
 
 func isExplore(s scenarios.Scenario) bool { return s.Name == exploreScenario.Name }
 
-// exploreFor is the time limit for exploring a lock, in real time. Most locks take a second or two.
+// exploreFor is the time limit for exploring one lock, in real time. Most locks take a second or two.
 const exploreFor = 20 * time.Second
 
-// exploreFirst explores each lock of a job, and keeps the judgements. It returns the locks that it could not explore
-// or had no time for, and whether the job's runs are to follow.
+// exploreFirst explores each lock of a job once, and adds the judgements to o.explored. not has the locks that cannot
+// be explored or ran out of time. further tells whether the job's runs should follow.
 func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (not []results.NotRun, further bool) {
 	x := &exploreOptions{options: o}
 	job.Earlier = map[string]time.Duration{}
@@ -77,7 +78,8 @@ func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (n
 	return not, len(o.plan.Scenarios) > 0
 }
 
-// explored returns the judgement of an exploration. The story of a violation is its trace.
+// explored makes a judgement from the report of an exploration. The trace of a counterexample becomes the story of
+// the violation.
 func explored(r explore.Report, saved, command string) results.Judgement {
 	j := results.Judgement{
 		Topology: "memory", Lock: r.Lock, Scenario: exploreScenario.Name, Faults: []string{}, Command: command,

@@ -14,7 +14,8 @@ import (
 	"hammerlock/results"
 )
 
-// saveSweep saves a sweep as a run, so that its report shows the picture. It returns the directory.
+// saveSweep saves a sweep as one run, whose report shows the picture. A sweep explores a lock while one number grows,
+// such as the length of a pause. It returns the directory of the run.
 func (x *exploreOptions) saveSweep(all []explore.Report, started time.Time) (string, error) {
 	var b bytes.Buffer
 	if err := explore.WriteEnvelopesSVG(&b, all); err != nil {

@@ -53,7 +53,8 @@ func (e Env) exportCommand() *cobra.Command {
 	}))
 }
 
-// exportTest writes the story of a failed run as a test that fails, in the language of the file's extension.
+// exportTest writes a test that repeats the story of a failed run, and so fails. The extension of the file test
+// chooses the language. The file calls has code that the test uses to call the lock.
 func (e Env) exportTest(ctx context.Context, path, test, calls string) error {
 	_, err := story.Language(test)
 	source, unread := os.ReadFile(calls)

@@ -21,8 +21,9 @@ import (
 	"hammerlock/topologies"
 )
 
-// Load and times of a failover measurement. A lease lasts longer than the failover, so that a lost grant is
-// recognized. The run lasts longer than a lease that could not be released.
+// Load and times of a failover measurement. The lease is longer than a failover, so that a grant which the failover
+// loses would still be valid. The run is longer than the lease, so that a lock which was never released expires
+// within it.
 const (
 	failoverKills    = 20
 	mostKills        = 1000
@@ -30,23 +31,23 @@ const (
 	failoverBegins   = time.Second // after the warm-up
 	failoverDuration = 12 * time.Second
 	failoverLease    = 6 * time.Second
-	stockTimes       = 10 // factor for all times if the servers have their default timers
+	stockTimes       = 10 // all times are multiplied by this if servers have the default timers of Redis
 )
 
-// failoverFaults are the faults that are used, as far as they apply, if the user names none.
+// failoverFaults are injected if the user names no fault. Faults that do not apply to a topology are left out.
 var failoverFaults = []string{"kill-primary", "pause-primary", "partition-primary", "failover"}
 
 type failovers struct {
 	*series
 	kills int
-	until float64  // continue until the confidence interval of lost grants is this narrow; 0 = no such condition
-	gone  []string // faults that do not apply
+	until float64  // largest width of the interval of lost grants at the end; 0 = any
+	gone  []string // notes about faults and locks that were left out, because they do not apply
 	cells []failoverCell
 	all   []results.Failover
 	done  []results.Run
 }
 
-// failoverCell is a row of the table.
+// failoverCell is a row of the table, with the plan of its runs.
 type failoverCell struct {
 	fault    string
 	settings string
@@ -105,14 +106,15 @@ func (f *failovers) answer(stop context.Context, err error) int {
 	x := f.exit(stop, f.done, nil, err)
 	if none := func(r results.Failover) bool { return r.Lost.Of == 0 }; x.Code == Inconclusive &&
 		!slices.ContainsFunc(f.all, none) {
-		x = Exit{} // failures are the result: they are in the rows, and do not affect the exit code
+		x = Exit{} // runs that fail are counted in the rows, and do not affect the exit code
 	}
 	document := Document{Schema: schema, Exit: x, Saved: f.dir, Failovers: f.all}
 	text := func(w io.Writer) error { return results.WriteFailovers(w, f.all) }
 	return f.e.answer(f.o, result{x, document, text, f.dir, "failover.json", judgements(f.dir, f.done), nil})
 }
 
-// check finds all errors, and makes the rows: one for each topology, lock, fault and argument.
+// check collects all mistakes, and makes the rows. There is one for each combination of topology, lock, fault and
+// argument; an argument is one side of a comparison.
 func (f *failovers) check(stop context.Context, args []string) (err error) {
 	o := f.o
 	var cells []failoverCell
@@ -135,7 +137,7 @@ func (f *failovers) check(stop context.Context, args []string) (err error) {
 	if !o.quiet && len(f.gone) > 0 {
 		f.e.lines("note:", lines(f.gone))
 	}
-	// rows to be compared are adjacent: those of one fault on one topology
+	// sort the rows so that those of the same topology and fault are adjacent, since readers compare these
 	var topologies, names []string
 	for _, c := range cells {
 		topologies, names = append(topologies, c.plan.Topologies[0].Name), append(names, c.fault)
@@ -154,7 +156,7 @@ func (f *failovers) check(stop context.Context, args []string) (err error) {
 	return o.invalid()
 }
 
-// rows returns the rows of one side, and adds the errors of the side to those of the command line.
+// rows returns the rows of one side. It adds mistakes in the settings of the side to those of the command line.
 func (f *failovers) rows(stop context.Context, s *side, kills int) (cells []failoverCell, err error) {
 	o, p, asked := f.o, s.o.plan, f.changed(s, "fault")
 	f.slower(s, &p)
@@ -182,7 +184,7 @@ func (f *failovers) rows(stop context.Context, s *side, kills int) (cells []fail
 		}
 	}
 	p.Verify, p.Faults = true, nil
-	job, err := p.Check(stop, s.o.Mistakes) // this finds out which lock runs on which topology
+	job, err := p.Check(stop, s.o.Mistakes) // this checks which locks run on which topologies
 	if usage, invalid := errors.AsType[*harness.UsageError](err); invalid {
 		o.Mistakes.Add(usage.Mistakes...)
 		return nil, nil
@@ -213,12 +215,13 @@ func (f *failovers) rows(stop context.Context, s *side, kills int) (cells []fail
 	return cells, nil
 }
 
-// changed tells whether a flag was given, for all rows or for one side.
+// changed tells whether the user set a flag, either for all sides or for the side s.
 func (f *failovers) changed(s *side, name string) bool {
 	return f.o.Flags.Changed(name) || s.o.Flags.Changed(name)
 }
 
-// settings describes the settings of a side, and those settings of the servers that no other column shows.
+// settings returns a text for a row: the settings that only this side has, and unusual settings of the servers. It
+// leaves out settings that have a column.
 func (f *failovers) settings(s *side) string {
 	var all []string
 	s.o.Flags.VisitAll(func(x *pflag.Flag) {
@@ -233,7 +236,8 @@ func (f *failovers) settings(s *side) string {
 	return strings.Join(all, ",")
 }
 
-// slower multiplies the times that the user did not set, if the servers have their default timers.
+// slower multiplies by stockTimes the times that the user did not set. It does so only if the servers have the
+// default timers of Redis, with which a failover takes longer.
 func (f *failovers) slower(s *side, p *harness.Plan) {
 	if p.Profile != topologies.Stock {
 		return
@@ -248,7 +252,8 @@ func (f *failovers) slower(s *side, p *harness.Plan) {
 	}
 }
 
-// steps repeats the fault of each row. It gives up a row after inARow consecutive runs that could not be carried out.
+// steps injects the fault of each row, once a run. After inARow consecutive runs that could not be made, it continues
+// with the next row.
 func (f *failovers) steps(yield func(*step) bool) {
 	for _, c := range f.cells {
 		p := c.plan
@@ -279,7 +284,7 @@ func (f *failovers) steps(yield func(*step) bool) {
 	}
 }
 
-// take adds a run to a row, and prints its result.
+// take adds run n to a row, and prints the row's result so far. of is the planned number of runs.
 func (f *failovers) take(r *results.Failover, run *results.Run, n, of int) {
 	if f.done = append(f.done, *run); !r.Take(run) {
 		f.e.say(f.o, "%s: %d of %d  the fault was not injected", r.Name(), n, of)

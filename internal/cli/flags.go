@@ -18,7 +18,7 @@ import (
 	"hammerlock/scenarios"
 )
 
-// options has the flags of a command, and the errors in its command line.
+// options has the flags of a command, and the mistakes found in its command line so far.
 type options struct {
 	settings.Set
 	plan   harness.Plan
@@ -53,12 +53,12 @@ type options struct {
 	linger    time.Duration // longest time for which metrics are served at the end, until they are read
 }
 
-// newOptions returns the options of a command. Its help shows the flags in the order of their declaration.
+// newOptions returns the options of a command. The help shows flags in the order in which they are declared.
 func newOptions(c *cobra.Command, p harness.Plan) *options {
 	return &options{Set: settings.Of(c), plan: p}
 }
 
-// invalid returns one error with all mistakes; nil if there are none.
+// invalid returns an error that lists all mistakes; nil if there are none.
 func (o *options) invalid() error {
 	if len(o.Mistakes) == 0 {
 		return nil
@@ -70,7 +70,8 @@ func usage(format string, args ...any) error {
 	return &harness.UsageError{Mistakes: human.Mistakes{human.Wrong("", format, args...)}}
 }
 
-// Groups of flags. Those of session are left out of the command line that repeats a run.
+// Parts of a command line: each flag belongs to one. Flags of the part session are left out of the command line that
+// repeats a run.
 const (
 	session settings.Part = iota // about this command, or the output of its runs
 	axis                         // about the plan: a list, of which each run has one element
@@ -86,8 +87,9 @@ func flag(p settings.Part, name, usage string) settings.Flag {
 // ofPlan tells whether a flag is about the plan.
 func ofPlan(_ *pflag.Flag, v *settings.Value) bool { return v.Part != session }
 
-// unknownFlags finds all unknown flags, which the library has skipped. It lets the library read the arguments once
-// more, without effect. The library stops at each unknown flag, and continues with the arguments after it.
+// unknownFlags reports all unknown flags. The library was told to skip them, so this function parses the arguments
+// again. This time the library stops at an unknown flag, and parsing continues with the argument after it. No value
+// is set.
 func (o *options) unknownFlags(c *cobra.Command, args []string) {
 	f := c.Flags()
 	var good []string
@@ -125,8 +127,8 @@ func (o *options) scenarioFlags() {
 	o.plan.Scenarios = preset
 }
 
-// scenarios reads --scenario. Scenarios set the load and the faults. A flag for these is an error if scenarios are
-// named; otherwise it asks for a run without scenarios.
+// scenarios resolves --scenario. A scenario sets its own load and faults. So a flag for load or faults is a mistake
+// if the user names scenarios. Otherwise such a flag replaces the default scenarios by one run without a scenario.
 func (o *options) scenarios() {
 	p := &o.plan
 	if slices.ContainsFunc(p.Scenarios, func(s scenarios.Scenario) bool { return s.Name == everyScenario }) {
@@ -146,7 +148,7 @@ func (o *options) scenarios() {
 		v := settings.ValueOf(f)
 		switch {
 		case v == nil || !f.Changed || v.Part != load && v.Part != instead || len(p.Scenarios) == 0:
-		case named && len(p.Services) > 0: // services need the load
+		case named && len(p.Services) > 0: // services do not run scenarios, so they use these flags
 		case named:
 			o.Mistake(f.Name, ": scenarios say what the load is and what breaks; leave it out, or --scenario")
 		default:

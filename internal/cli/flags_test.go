@@ -103,8 +103,8 @@ func samples(t *testing.T) map[string][]string {
 	return all
 }
 
-// TestARepeatedCommandIsTheSamePlan changes flags of a plan whose defaults differ from the command's. It writes the
-// plan as arguments, and reads them again.
+// TestARepeatedCommandIsTheSamePlan writes plans as command lines, parses these, and compares the results with the
+// plans. The defaults of the plans differ from those of the command.
 func TestARepeatedCommandIsTheSamePlan(t *testing.T) {
 	all := samples(t)
 	for name, command := range map[string]struct {
@@ -142,8 +142,8 @@ func TestAnOlderBuildKnowsTheFlagsOfARun(t *testing.T) {
 	}
 }
 
-// TestARepeatedCommandCanBePasted: the command can be pasted into a shell. It names its load, because a bench without
-// one has other loads.
+// TestARepeatedCommandCanBePasted: a shell accepts the printed command as it is. The command includes the load,
+// because without a load bench would run its two default loads.
 func TestARepeatedCommandCanBePasted(t *testing.T) {
 	p := Env{}.benchPlan()
 	p.LibraryRetries, p.RedisServer, p.Workload.Seed, p.Out = true, "/opt/it's here", 7, "elsewhere"

@@ -23,13 +23,13 @@ import (
 	"hammerlock/topologies"
 )
 
-// localAgents is the prefix of a value of --agents that starts agents on this machine.
+// localAgents is a prefix of the value of --agents. With it, as in local:3, the agents are processes on this machine.
 const localAgents = "local:"
 
-// mostAgents stops a typing error from overloading the machine.
+// mostAgents is the limit of --agents, so that a typing error does not overload the machine.
 const mostAgents = 256
 
-// fleetFlags has the flags of a coordinator. The zero value has no agents.
+// fleetFlags has the flags of a coordinator, the command that distributes workers to agents on other machines.
 type fleetFlags struct {
 	fleet.Options
 	listen    string
@@ -57,13 +57,12 @@ func (o *options) fleetFlags() {
 		&f.MaxSlack)
 }
 
-// agentsFlag declares --agents, which the other flags of a coordinator need.
 func (o *options) agentsFlag(kind string, read func(string) error, usage string) {
 	o.fleet.Join, o.fleet.Timeout, o.fleet.MaxSlack = time.Minute, 10*time.Second, 5*time.Millisecond
 	o.Add(flag(session, "agents", usage), kind, "", read)
 }
 
-// agents parses the value of --agents.
+// agents parses the value of --agents: a number, local: with a number, or names.
 func (o *options) agents(text string) error {
 	p, f := &o.plan.Fleet, &o.fleet
 	count, local := strings.CutPrefix(text, localAgents)
@@ -84,7 +83,7 @@ func (o *options) agents(text string) error {
 	return nil
 }
 
-// agentsSaid lists the flags that the agents of a plan set.
+// agentsSaid lists the flags whose values follow from --agents.
 func agentsSaid(p *harness.Plan) []string {
 	if p.Fleet.Count == 0 {
 		return nil
@@ -92,7 +91,7 @@ func agentsSaid(p *harness.Plan) []string {
 	return []string{"processes"} // each agent has one process
 }
 
-// coordinator returns the flags about agents, for the command line that repeats a plan.
+// coordinator returns the flags about agents that a command line needs to repeat the plan.
 func coordinator(p *harness.Plan) (args []string) {
 	if p.Fleet.Agents != "" {
 		args = append(args, "--agents", p.Fleet.Agents)
@@ -103,8 +102,8 @@ func coordinator(p *harness.Plan) (args []string) {
 	return args
 }
 
-// coordinate lets agents run the workers of a plan, if the plan has agents. The first run starts the coordinator, when
-// the plan has already been checked. The returned function closes the coordinator.
+// coordinate lets agents run the workers of a plan, if the plan has agents. It only prepares this: the first run
+// starts the coordinator, after the plan was checked. Call end after the last run.
 func (e Env) coordinate(o *options) (end func()) {
 	var f *fleet.Fleet
 	if o.plan.Fleet.Agents == "" {
@@ -135,7 +134,7 @@ func (e Env) coordinate(o *options) (end func()) {
 	}
 }
 
-// readFleet finds errors in the flags of a coordinator.
+// readFleet completes the settings of a coordinator, and reports mistakes in its flags.
 func (o *options) readFleet(e Env) {
 	f := &o.fleet
 	f.Version, o.plan.Fleet.Silence = harness.Version(), f.Timeout
@@ -180,7 +179,7 @@ func (o *options) readFleet(e Env) {
 	}
 }
 
-// nats declares a flag for the addresses of NATS servers, with commas between them.
+// nats declares a flag that takes addresses of NATS servers, separated by commas.
 func (o *options) nats(f settings.Flag, to *string) {
 	o.Add(f, "url", "", func(text string) error {
 		for _, at := range settings.Split(cmp.Or(text, "://")) {
@@ -194,7 +193,7 @@ func (o *options) nats(f settings.Flag, to *string) {
 	})
 }
 
-// login declares the flags for existing NATS servers.
+// login declares the flags for NATS servers that exist already.
 func (o *options) login(l *fleet.Login) {
 	o.Text(flag(session, "creds",
 		"a file of credentials for NATS servers of others, which have TLS; then a token only names the fleet"), "path",
@@ -203,7 +202,7 @@ func (o *options) login(l *fleet.Login) {
 		"with --creds: a file of certificates to know the servers by (default: the system's)"), "path", &l.CA)
 }
 
-// entry returns the flags that an agent needs to join.
+// entry returns the flags that an agent must be given to join this coordinator.
 func (f *fleetFlags) entry() (flags string) {
 	for _, x := range []struct{ flag, file string }{{"creds", f.Login.Creds}, {"nats-ca", f.Login.CA},
 		{"token-file", f.tokenFile}} {
@@ -260,7 +259,8 @@ func (e Env) agentCommand() *cobra.Command {
 	}))
 }
 
-// agentToken reads an agent's token. If that comes from standard input, the agent ends when the input ends.
+// agentToken reads the secret with which an agent joins. If it comes from standard input, end is called when the
+// input closes, so that the agent ends with its coordinator.
 func (e Env) agentToken(o *options, file string, end func()) fleet.Token {
 	var token fleet.Token
 	var err error
@@ -274,7 +274,7 @@ func (e Env) agentToken(o *options, file string, end func()) fleet.Token {
 		line, _ := input.ReadString('\n')
 		token, err = fleet.ParseToken(line)
 		go func() {
-			_, _ = io.Copy(io.Discard, input) // waits for the end of the input
+			_, _ = io.Copy(io.Discard, input) // blocks until the input is closed
 			end()
 		}()
 	default:

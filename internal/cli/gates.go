@@ -16,7 +16,7 @@ import (
 	"hammerlock/results/compare"
 )
 
-// gateFlag declares --gate, which may be given several times.
+// gateFlag declares --gate, which users may give several times. A gate is an assertion about a metric.
 func (o *options) gateFlag(usage string, set func(string) error) {
 	v := o.Add(flag(session, "gate", usage), "expr", "", set)
 	v.Complete, v.Repeatable = settings.CompleteList(allMetrics.Names(), true), true
@@ -32,7 +32,8 @@ func (o *options) gate(text string) error {
 	return err
 }
 
-// gateJudgements turns assertions into verdicts, with one judgement for each topology and lock.
+// gateJudgements turns results of gates into judgements, one for each topology and lock, with a verdict for each
+// gate.
 func gateJudgements(gates []compare.GateResult) (all []results.Judgement) {
 	at := map[string]int{}
 	for _, g := range gates {
@@ -55,11 +56,11 @@ func gateJudgements(gates []compare.GateResult) (all []results.Judgement) {
 	return all
 }
 
-// leastLook is the shortest measurement after which an assertion may end a run early.
+// leastLook is the shortest measurement after which a failed gate may end a run early.
 const leastLook = time.Second
 
-// hopeless returns a function whose result is the reason to end a run early, or "". It returns nil if no assertion may
-// end a run early.
+// hopeless returns a function that checks a run in progress. The function returns the reason to end the run early, or
+// "" to continue. hopeless itself returns nil if no gate is set to end runs early.
 func (o *options) hopeless() func(*results.Run) string {
 	gates := slices.DeleteFunc(slices.Clone(o.gates), func(g compare.Gate) bool { return !g.Abort })
 	if len(gates) == 0 {
@@ -82,10 +83,10 @@ func (o *options) hopeless() func(*results.Run) string {
 	}
 }
 
-// gateKeys are the settings of an assertion in a plan's file.
+// gateKeys are the keys of a gate in a plan's file.
 var gateKeys = []string{"phase", "gate", "abort"}
 
-// readGates reads the assertions in a plan's file. An entry is a text, or has the settings gateKeys.
+// readGates reads the gates in a plan's file. A gate is a plain text, or an object with the keys gateKeys.
 func (o *options) readGates(n *yaml.Node) (items []settings.Item) {
 	for _, x := range n.Content {
 		if texts, ok := settings.TextsOf(x); ok && len(texts) == 1 {

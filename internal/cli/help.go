@@ -13,7 +13,7 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// Sections of flags. A flag that is declared before the first section belongs to the command itself.
+// Sections of flags in the help. Flags that are declared before the first section are shown with the command itself.
 var (
 	runSection    = settings.Section{Name: "run", About: "what is run"}
 	loadSection   = settings.Section{Name: "load", About: "the load"}
@@ -25,10 +25,12 @@ var (
 
 var sections = []settings.Section{runSection, loadSection, attachSection, agentsSection, gatesSection, outputSection}
 
-// helpFlags is the largest number of flags in the help of a command. If there are more, the help shows sections.
+// helpFlags is the number of flags up to which the help of a command lists them all. Beyond it, the help lists
+// sections instead.
 const helpFlags = 12
 
-// helpOf writes the help of a command on one screen. The flags of a section are in the help of that section.
+// helpOf writes the help of a command, short enough for one screen. "help COMMAND SECTION" shows the flags of a
+// section.
 func (e Env) helpOf(c *cobra.Command) error {
 	p, width := &human.Printer{W: e.Stdout}, e.columns()
 	for paragraph := range strings.SplitSeq(cmp.Or(c.Long, c.Short), "\n\n") {
@@ -72,10 +74,10 @@ func (e Env) helpOf(c *cobra.Command) error {
 	return p.Err
 }
 
-// sectionWidth is the largest width of a section's line.
+// sectionWidth is the largest width of the line about a section, in columns.
 const sectionWidth = 80
 
-// some appends the names of flags to a text, as many as fit.
+// some appends the names of flags to a text, as long as it stays within sectionWidth.
 func some(text string, flags *pflag.FlagSet) string {
 	full := false
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -94,7 +96,8 @@ func some(text string, flags *pflag.FlagSet) string {
 // everySection is the name for the flags of all sections.
 const everySection = "all"
 
-// helpOfSection writes the flags of a section, or of all sections. It returns false if there is no such section.
+// helpOfSection writes the flags of one section, or of all if the name is everySection. It returns false if there is
+// no such section.
 func (e Env) helpOfSection(c *cobra.Command, name string) (found bool) {
 	for _, s := range append(sections, settings.Section{Name: "", About: "of this command alone"}) {
 		if in := settings.In(c.Flags(), s.Name); in.HasFlags() && (name == s.Name || name == everySection) {
@@ -106,7 +109,7 @@ func (e Env) helpOfSection(c *cobra.Command, name string) (found bool) {
 	return found
 }
 
-// columns returns the width of the terminal; human.Width if there is none.
+// columns returns the width of the terminal, at most 120. Without a terminal it returns human.Width.
 func (e Env) columns() int {
 	if at := e.terminals[0]; at != nil {
 		if width, _, err := term.GetSize(int(at.Fd())); err == nil && width > 40 {

@@ -50,8 +50,8 @@ func of(c *cobra.Command, line string) *cobra.Command {
 	return root
 }
 
-// TestHelpNamesFlagsOfItsCommand: each flag in the help of a command, or of a section, belongs to that command or to
-// the one that the line calls.
+// TestHelpNamesFlagsOfItsCommand: each flag that the help of a command mentions exists in that command. In a line
+// that calls another command, as examples do, the flags exist in the command that the line calls.
 func TestHelpNamesFlagsOfItsCommand(t *testing.T) {
 	found := 0
 	everyCommand(t, func(e Env, c *cobra.Command, out *bytes.Buffer) {

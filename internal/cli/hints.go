@@ -15,7 +15,8 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// withoutValue improves the error for a last flag without its value. It does not change other errors.
+// withoutValue returns the text of an error. If the error is a last flag without a value, the text has an example of
+// a value.
 func withoutValue(err error) string {
 	missing, ok := errors.AsType[*pflag.ValueRequiredError](err)
 	if !ok {
@@ -26,7 +27,7 @@ func withoutValue(err error) string {
 		cmp.Or(f.DefValue, strings.ToUpper(f.Value.Type())))
 }
 
-// meantFlag suggests a flag for an argument that is misspelt, or has one dash or a colon.
+// meantFlag suggests a flag for an argument that is nearly one: misspelt, with one dash, or with a colon for "=".
 func meantFlag(arg string, good []string) string {
 	name := strings.TrimLeft(arg, "-")
 	if at := strings.IndexAny(name, "=:"); at > 0 {
@@ -58,8 +59,8 @@ var retired = map[string]string{
 	"real":  "; verify export RUN --test FILE writes a counterexample as a test on a real server",
 }
 
-// unknownFlag returns a hint for an unknown flag: a similar flag, the same flag with another name, or the command that
-// has it.
+// unknownFlag returns a hint on an unknown flag: a similar flag, our name for another tool's flag, or the command
+// that has such a flag.
 func unknownFlag(c *cobra.Command, arg string, good []string) string {
 	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 	if instead := retired[name]; instead != "" {
@@ -81,7 +82,7 @@ func unknownFlag(c *cobra.Command, arg string, good []string) string {
 	return fmt.Sprintf("; see %s --help", c.CommandPath())
 }
 
-// longDash handles text from a document, in which two dashes have become one long dash.
+// longDash returns a hint on an argument that was pasted from a document which turned two dashes into one long dash.
 func longDash(arg string) string {
 	if name := strings.TrimLeft(arg, "–—"); name != arg {
 		return "; it begins with a long dash: type --" + name
@@ -89,8 +90,8 @@ func longDash(arg string) string {
 	return ""
 }
 
-// libraryCommands mends the library's own commands. For unknown arguments, these would print their help and report
-// success.
+// libraryCommands replaces the functions of "help" and "completion", which the library provides. With a wrong
+// argument, the library's functions would print help and exit with 0.
 func (e Env) libraryCommands(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -99,7 +100,7 @@ func (e Env) libraryCommands(root *cobra.Command) {
 		case "help":
 			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error {
 				found, rest, err := root.Find(args)
-				if found.Hidden { // a section may have the same name
+				if found.Hidden { // the argument may also name a section: a hidden command can have the same name
 					found, rest = found.Parent(), args[len(args)-1:]
 				}
 				if len(rest) == 1 && e.helpOfSection(found, rest[0]) {
@@ -126,7 +127,7 @@ func (e Env) libraryCommands(root *cobra.Command) {
 	}
 }
 
-// shell returns the user's shell if it is in the list, or else the first.
+// shell returns the user's shell if the list has it, and the first of the list otherwise.
 func (e Env) shell(all []string) string {
 	if own := path.Base(e.Getenv("SHELL")); slices.Contains(all, own) {
 		return own
@@ -134,13 +135,13 @@ func (e Env) shell(all []string) string {
 	return all[0]
 }
 
-// below returns the names of a command's subcommands.
+// below returns the names of a command's visible subcommands.
 func below(c *cobra.Command) []string {
 	shown := slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool { return sub.Hidden })
 	return human.Names(shown, (*cobra.Command).Name)
 }
 
-// otherProgram returns verify for commands of bench, and bench for those of verify.
+// otherProgram returns the root command of verify for a command of bench, and that of bench for one of verify.
 func otherProgram(c *cobra.Command) *cobra.Command {
 	if other := (Env{}).verifyCommand(); c.Root().Name() != other.Name() {
 		return other
@@ -148,7 +149,8 @@ func otherProgram(c *cobra.Command) *cobra.Command {
 	return Env{}.benchCommand()
 }
 
-// misplaced suggests a command of this program, or of the other program; empty if there is none.
+// misplaced suggests where the command arg exists: elsewhere in this program, or in the other program. The hint is
+// empty if it exists nowhere.
 func misplaced(c *cobra.Command, arg string) string {
 	root, other := c.Root(), otherProgram(c)
 	if arg == other.Name() {

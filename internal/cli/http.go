@@ -17,7 +17,7 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// visiting changes a plan so that it visits a service instead of taking locks.
+// visiting returns a copy of the plan that sends requests to a service, and uses no locks of the suite.
 func visiting(p harness.Plan) harness.Plan {
 	p.Topologies, p.Locks, p.Scenarios, p.Faults, p.Service = nil, nil, nil, []string{faults.None}, &service.Spec{}
 	p.Processes, p.Fleet = 1, harness.Fleet{}
@@ -26,14 +26,15 @@ func visiting(p harness.Plan) harness.Plan {
 	return p
 }
 
-// httpPlan returns the plan of http if only flags of the service are given.
+// httpPlan returns the default plan of the command "http", derived from the plan of its program.
 func httpPlan(p harness.Plan) harness.Plan {
 	p = visiting(p)
 	p.Duration = harness.Default().Duration
 	return p
 }
 
-// httpCommand returns the command http. Below verify it judges every answer; below bench it does not.
+// httpCommand returns the command "http". As "verify http" it judges the service's answers; as "bench http" it only
+// measures.
 func (e Env) httpCommand(p harness.Plan) *cobra.Command {
 	name, short, judged := "bench", "load on a service that does its own locking", ""
 	if p.Verify {
@@ -99,7 +100,7 @@ func (o *options) serviceFlags() {
 		"a header of every request, as in 'X-Tenant: 7'; may be given several times. A secret comes from a variable\n"+
 			"of the environment, as in 'Authorization: Bearer $TOKEN'"), "name: value", "", func(text string) error {
 		h, err := service.ParseHeader(text)
-		if err != nil { // the message lacks the value, which may be a secret
+		if err != nil { // the error omits the value, which may be a secret
 			name, _, _ := strings.Cut(text, ":")
 			o.Mistake("header", "%.40q: %v", name, err)
 			return nil
@@ -161,7 +162,7 @@ func (o *options) refusal(to *[]int) {
 		})
 }
 
-// burstSaid lists the flags that the burst of a plan sets.
+// burstSaid lists the flags whose values follow from --burst; none if the plan has no burst.
 func burstSaid(p *harness.Plan) []string {
 	if p.Service == nil || p.Service.Burst == 0 {
 		return nil
@@ -169,10 +170,10 @@ func burstSaid(p *harness.Plan) []string {
 	return burstSays
 }
 
-// burstSays lists the flags that any burst sets.
+// burstSays lists the flags that --burst replaces.
 var burstSays = []string{"workers", "duration", "warmup", "think", "rate", "arrivals"}
 
-// onlyBurst reports flags that have no meaning with --burst.
+// onlyBurst reports flags that have no effect together with --burst.
 func (o *options) onlyBurst() {
 	if o.plan.Service.Burst > 0 {
 		const nothing = "does nothing with --burst: all visits begin at once, and then it is over"

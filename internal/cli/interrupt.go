@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interrupt is the cause of a stop: a signal, or a key with the same effect.
+// interrupt is the reason why a command stops: a signal, or a key of the dashboard with the same effect.
 type interrupt struct {
 	signal syscall.Signal
 	key    bool
@@ -22,13 +22,14 @@ func (i interrupt) Error() string {
 	return "interrupted by " + unix.SignalName(i.signal)
 }
 
-// signals has the interrupts of a command. After the first, visits in progress are finished; the second cancels them.
+// signals tells a command about interrupts. The first interrupt ends the context stop: visits in progress are still
+// finished. The second cancels them (see interruptible).
 type signals struct {
 	stop  context.Context
-	press func() // called for a key that has the effect of a signal
+	press func() // has the effect of an interrupt; called for a key
 }
 
-// interruptible is for commands that run plans. The first interrupt ends signals.stop, the second ends ctx.
+// interruptible adapts a function that runs plans. The first interrupt ends s.stop, and the second ends ctx.
 func interruptible(do func(ctx context.Context, s signals, args []string) int) func(context.Context, []string) int {
 	return func(base context.Context, args []string) int {
 		ctx, s, done := onSignals(base)
@@ -42,7 +43,7 @@ func onSignals(base context.Context) (ctx context.Context, s signals, done func(
 	stop, finish := context.WithCancelCause(ctx)
 	caught, pressed := make(chan os.Signal, 4), make(chan struct{}, 4)
 	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // nohup, for example, ignores it
+	if !signal.Ignored(syscall.SIGHUP) { // programs started with "nohup", for example, ignore it
 		signal.Notify(caught, syscall.SIGHUP)
 	}
 	quit, quitted := make(chan struct{}), make(chan struct{})
@@ -52,7 +53,7 @@ func onSignals(base context.Context) (ctx context.Context, s signals, done func(
 			select {
 			case s := <-caught:
 				if s == syscall.SIGHUP && stop.Err() != nil {
-					continue // when a terminal is closed, both the terminal and its shell send this signal
+					continue // a closing terminal sends this signal twice: the terminal and its shell do
 				}
 				end(interrupt{signal: s.(syscall.Signal)})
 			case <-pressed:
@@ -65,7 +66,7 @@ func onSignals(base context.Context) (ctx context.Context, s signals, done func(
 	press := func() {
 		select {
 		case pressed <- struct{}{}:
-		default: // the channel is full: it has enough interrupts
+		default: // the channel is full, so enough interrupts are pending
 		}
 	}
 	return ctx, signals{stop, press}, func() {

@@ -16,7 +16,7 @@ import (
 
 type lockLabels = prometheus.Labels
 
-// collector sends metrics of locks.
+// collector sends metrics about the locks of a program that the suite watches.
 type collector struct{ to chan<- prometheus.Metric }
 
 func (c collector) desc(name, help string, labels lockLabels) *prometheus.Desc {
@@ -39,8 +39,8 @@ func with(labels lockLabels, name, value string) lockLabels {
 	return more
 }
 
-// collectLocks sends the measurements of a watched program's locks. It leaves out those that a replication stream does
-// not show.
+// collectLocks sends the metrics of a watched program's locks. It omits metrics that cannot be known if only the
+// replication stream of Redis is read.
 func collectLocks(to chan<- prometheus.Metric, now measure.LockState) {
 	c := collector{to}
 	rows, hot := now.Rows, now.Hot
@@ -75,7 +75,7 @@ func collectLocks(to chan<- prometheus.Metric, now measure.LockState) {
 	}
 }
 
-// holds sends the measurements that effects show.
+// holds sends the metrics that can be derived from changes of keys.
 func (c collector) holds(r *measure.LockRow, labels lockLabels) {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	c.send(gauge, "held", "locks that are held", float64(r.HeldNow), labels)
@@ -97,7 +97,7 @@ func (c collector) holds(r *measure.LockRow, labels lockLabels) {
 	c.to <- histogram(c.desc("hold_seconds", "how long locks were held", labels), &r.LockTimes.Hold)
 }
 
-// clients sends the measurements that only requests show.
+// clients sends the metrics that can only be derived from the requests of clients.
 func (c collector) clients(r *measure.LockRow, labels lockLabels) {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	n := r.Clients

@@ -113,8 +113,9 @@ func queries(t *testing.T) (all [][2]string) {
 	return all
 }
 
-// TestLiveLockMetrics: the dashboard and the alert rules in deploy ask for metrics and labels. The watch of a program
-// with a wrong lock serves all of them. A tap alone serves none that it cannot know.
+// TestLiveLockMetrics: the dashboard and the alert rules in deploy use only metrics and labels that exist. A watch of
+// a program with a wrong lock serves all of them. A watch that reads only a replication stream omits what it cannot
+// know.
 func TestLiveLockMetrics(t *testing.T) {
 	t.Parallel()
 	python := live.Python(t, "redis")

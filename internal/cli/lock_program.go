@@ -10,10 +10,11 @@ import (
 	"hammerlock/locks"
 )
 
-// execPrefix begins the name of a lock that runs in a separate program.
+// execPrefix is the prefix in --lock of a command that starts a separate program with a lock, as in exec:python3
+// x.py.
 const execPrefix = "exec:"
 
-// lockName returns the value of --lock for a lock.
+// lockName returns the text that --lock needs to select the lock s.
 func lockName(s locks.Spec) string {
 	switch {
 	case s.Program != nil:
@@ -25,8 +26,8 @@ func lockName(s locks.Spec) string {
 	}
 }
 
-// program returns the lock that runs in a program, and true, if the text names a program; otherwise false. The
-// program's greeting is read later, when the plan is checked.
+// program parses a value of --lock that may be a command. If it is one, the result is the lock in that program, and
+// true. The program itself is started only when the plan is checked.
 func program(text string) (s locks.Spec, is bool, err error) {
 	command, is := strings.CutPrefix(text, execPrefix)
 	if !is && strings.ContainsAny(text, " /") {
@@ -40,7 +41,7 @@ func program(text string) (s locks.Spec, is bool, err error) {
 	return locks.Spec{Name: text, Program: &locks.Program{Args: args}}, true, err
 }
 
-// inGo refuses programs where a lock must be part of this one.
+// inGo is used in place of program where only locks in Go are possible. It returns an error for a command.
 func inGo(text string) (s locks.Spec, is bool, err error) {
 	if is = strings.HasPrefix(text, execPrefix); is {
 		err = fmt.Errorf("a program cannot be explored, only a lock in Go can: "+
@@ -49,8 +50,8 @@ func inGo(text string) (s locks.Spec, is bool, err error) {
 	return s, is, err
 }
 
-// programs joins the parts of commands that contain commas. After exec:, all parts belong to the command, up to the
-// name of a lock or the next exec:.
+// programs repairs a list that was split at commas, because a command may contain commas. All parts after "exec:"
+// belong to the command, up to the name of a lock or the next "exec:".
 func programs(parts, names []string) (list []string) {
 	for _, part := range parts {
 		last := len(list) - 1

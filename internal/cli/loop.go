@@ -19,53 +19,55 @@ import (
 	"hammerlock/results/compare"
 )
 
-// series is a number of runs that belong together. All series share one loop. This loop handles the forecast, the
-// remaining time, interrupts, reasons to end early, and the outputs that are open during the runs.
+// series runs several plans, one after the other. It forecasts the time, handles interrupts, ends early when there is
+// a reason, and keeps outputs open during all runs.
 type series struct {
 	e    Env
 	o    *options
-	root *cobra.Command // the root command, for command lines that repeat a run
+	root *cobra.Command // root command of the command line that repeats a run
 	dir  string         // directory of the saved runs; empty = each plan has its own
 	warm *harness.Warm  // keeps servers running between runs; nil = each run starts its own
 
-	runs     int           // number of runs; 0 = it depends on their results
+	runs     int           // number of runs; 0 = unknown in advance, because it depends on results
 	about    time.Duration // expected time of all runs
-	tells    bool          // the series prints its own lines about its runs, so progress and dashboard are off
-	tolerant bool          // a step that cannot be carried out is reported, and the series continues
+	tells    bool          // the series prints its own progress, so there are no progress lines and no dashboard
+	tolerant bool          // after a step that could not be run, the series reports the error and continues
 	reports  reports       // reports of its runs so far
-	page     func() string // makes the report of all runs at the end, and returns its path; nil = there is none
-	views    shows         // outputs at an address
-	minutes  shows         // outputs that print a line from time to time, and need no snapshots
-	failure  error         // error that prevents further steps
+	page     func() string // writes the report on all runs at the end, and returns its path; nil = no report
+	views    shows         // outputs at a network address
+	minutes  shows         // outputs that print a line now and then, without the data of a dashboard
+	failure  error         // why the series gave up, set by its steps
 	begun    time.Time
 	ended    int
 }
 
-// step is one plan of a series. After the yield, it has the results.
+// step is one plan of a series. The series fills in job, runs and err before the function that yielded the step goes
+// on.
 type step struct {
 	plan  harness.Plan
 	title string // printed before it begins
-	// prepares its job, and returns whether to run it; may be nil
+	// more changes the job before it runs, and returns whether to run it; nil = run it unchanged
 	more    func(context.Context, *harness.Job) (begins bool)
-	instead func(ctx, stop context.Context) (*results.Run, error) // makes the run without a job; nil = a job is run
+	instead func(ctx, stop context.Context) (*results.Run, error) // makes the run in another way; nil = run the job
 
 	job  *harness.Job
 	runs []results.Run
 	err  error
 }
 
-// steps yields plans, which may depend on the results of earlier steps. It ends when yield returns false.
+// steps yields plans, one after the other. A plan may depend on results of earlier ones. It must return when yield
+// returns false.
 type steps = iter.Seq[*step]
 
-// newSeries makes a series with its own directory, and with servers that are kept running.
+// newSeries makes a series that saves its runs in a directory of its own. Its servers stay up between runs.
 func newSeries(e Env, c *cobra.Command, o *options) *series {
 	stamp := time.Now().UTC().Format("20060102-150405.000") + "-" + c.Name()
 	return &series{e: e, o: o, root: c.Parent(), dir: filepath.Join(o.plan.Out, stamp), warm: new(harness.Warm),
 		tells: true}
 }
 
-// carryOut runs all steps, and closes the outputs. Before anything starts, it calls check, which finds all errors of
-// the command line.
+// carryOut runs all steps, and closes the outputs at the end. Before the first step it calls check, which finds the
+// mistakes in the command line.
 func (s *series) carryOut(ctx context.Context, sig signals, check func(context.Context) error, all steps) (err error) {
 	s.o.writable(s.e, cmp.Or(s.dir, s.o.plan.Out))
 	if s.views = s.e.openShows(ctx, s.o); len(s.views) > 0 {
@@ -103,7 +105,7 @@ func (s *series) carryOut(ctx context.Context, sig signals, check func(context.C
 		}
 	}
 	if errors.Is(err, context.Canceled) && sig.stop.Err() != nil {
-		err = nil // the interrupt is the reason
+		err = nil // the exit code reports the interrupt instead
 	}
 	return errors.Join(err, s.failure)
 }
@@ -135,15 +137,15 @@ func (s *series) one(ctx context.Context, sig signals, st *step) error {
 	return err
 }
 
-// saved writes the outputs that belong beside a run.
+// saved writes the extra files beside the run that was just saved in dir.
 func (s *series) saved(dir string) {
 	for _, x := range s.o.runFiles {
 		s.e.complain(x.saved(s, dir))
 	}
 }
 
-// show runs a job, and shows it in the outputs of the command. Unless the series reports its runs itself, these
-// include the dashboard, or lines.
+// show runs a job, and sends its events to the outputs of the command. It opens a dashboard or progress lines for the
+// job, unless the series prints its own progress.
 func (s *series) show(ctx context.Context, sig signals, job *harness.Job) (runs []results.Run, err error) {
 	var own shows
 	if !s.tells {
@@ -157,7 +159,7 @@ func (s *series) show(ctx context.Context, sig signals, job *harness.Job) (runs 
 	return job.Run(ctx, sig.stop)
 }
 
-// inTurn makes runs sequential, for outputs that can show only one run.
+// inTurn makes runs sequential, because some outputs can show only one run at a time.
 func (o *options) inTurn() {
 	if o.plan.Jobs > 1 {
 		o.Mistake("jobs", "%d: --web and --metrics show one run at a time", o.plan.Jobs)
@@ -165,7 +167,7 @@ func (o *options) inTurn() {
 	o.plan.Jobs = 1
 }
 
-// left returns the estimated time for the remaining runs; 0 if unknown.
+// left estimates the time that the remaining runs take. It returns 0 if that is unknown.
 func (s *series) left() time.Duration {
 	if s.ended == 0 || s.runs == 0 {
 		return 0
@@ -173,7 +175,7 @@ func (s *series) left() time.Duration {
 	return time.Since(s.begun) / time.Duration(s.ended) * time.Duration(max(s.runs-s.ended, 0))
 }
 
-// foretell prints the number of runs and their expected time, for a job that is repeated the given number of times.
+// foretell prints how many runs follow and how long they should take. The job is repeated the given number of times.
 func (s *series) foretell(job *harness.Job, times int) {
 	if n := len(job.Combinations) * times; n > 1 {
 		s.e.say(s.o, "%s on %s, about %v", human.Quantity(n, "run"), human.List(on(job)),
@@ -191,13 +193,12 @@ func on(job *harness.Job) (names []string) {
 	return names
 }
 
-// exit returns how a command ends whose runs were judged.
+// exit returns the exit code for runs that were judged, with its reason.
 func (s *series) exit(stop context.Context, runs []results.Run, gates []compare.GateResult, err error) Exit {
 	return exit(stop, results.Weigh(judgements(s.dir, runs), nil, "", nil), gates, err)
 }
 
-// inARow is the number of consecutive steps that may fail to run before their row or series is given up.
+// inARow limits consecutive steps that could not be run. After that many, the rest of their row or series is skipped.
 const inARow = 3
 
-// lines makes one error of texts, with a line for each.
 func lines(texts []string) error { return errors.New(strings.Join(texts, "\n")) }

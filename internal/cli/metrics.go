@@ -22,11 +22,11 @@ import (
 	"hammerlock/results"
 )
 
-// numbers has the last event of a job, and the ended runs, as metrics.
+// numbers keeps the last event of a job and the ended runs, from which it makes metrics on request.
 type numbers struct {
 	last     atomic.Pointer[harness.Event]
 	ended    endedRuns
-	registry *prometheus.Registry // has these metrics
+	registry *prometheus.Registry // knows these metrics
 }
 
 func newNumbers() (*numbers, error) {
@@ -45,13 +45,12 @@ type metricsServer struct {
 	once    sync.Once
 }
 
-// Prometheus expects an answer within its scrape interval.
+// Prometheus gives up a request after its scrape timeout, so an answer must not take longer.
 const (
 	scrapeTimeout   = 5 * time.Second
 	shutdownTimeout = time.Second
 )
 
-// openMetrics starts to serve metrics.
 func openMetrics(_ context.Context, e Env, o *options, address string) (show, error) {
 	m, err := serveMetrics(address)
 	if err == nil {
@@ -85,7 +84,7 @@ func serveMetrics(address string) (*metricsServer, error) {
 
 func (m *metricsServer) address() string { return m.listen.Addr().String() }
 
-// tell stores an event. If the event lacks measurements, those of the last event stay.
+// tell stores an event as the last one. An event without measurements keeps those of the event before it.
 func (m *numbers) tell(event harness.Event) {
 	if event.Run != nil {
 		m.ended.add(event.Run)
@@ -104,8 +103,8 @@ func (m *numbers) tell(event harness.Event) {
 	m.last.Store(&event)
 }
 
-// close ends the serving. It first waits until the final values were read, if that is wanted, and lets a scrape in
-// progress finish.
+// close stops the server. With --metrics-linger, it first waits until the final values were read once. It lets a
+// request in progress finish.
 func (m *metricsServer) close(ctx context.Context, _ string) error {
 	if m.over.Store(true); m.linger > 0 {
 		select {
@@ -131,7 +130,7 @@ type single struct {
 	name, help string
 	kind       prometheus.ValueType
 	value      float64
-	label, is  string // one label besides topology and lock
+	label, is  string // name and value of one label besides topology and lock; empty = none
 }
 
 // Collect sends the metrics of the last event and of the ended runs.
@@ -145,7 +144,7 @@ func (m *numbers) Collect(to chan<- prometheus.Metric) {
 		picture = &measure.Snapshot{}
 	}
 	w := e.Combination.Plan.Program
-	alone := w != nil && w.TapOnly // a replication stream does not show who waits, or for how long
+	alone := w != nil && w.TapOnly // a replication stream does not show clients that wait
 	labels := prometheus.Labels{"topology": e.Combination.Topology.Name, "lock": e.Combination.Lock.Name}
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	all := []single{
@@ -192,7 +191,7 @@ func (m *numbers) Collect(to chan<- prometheus.Metric) {
 		&picture.Answered)
 }
 
-// distribution is a histogram with classic buckets and, if Prometheus asks for them, native buckets.
+// distribution is a histogram with fixed buckets. For a Prometheus that asks for native histograms, it also has one.
 type distribution struct {
 	prometheus.Metric
 	native prometheus.Metric
@@ -209,7 +208,7 @@ func (d distribution) Write(to *dto.Metric) error {
 	return nil
 }
 
-// histogram returns the Prometheus histogram of a distribution.
+// histogram converts a distribution of measured times into a Prometheus histogram.
 func histogram(d *prometheus.Desc, b *measure.Buckets) prometheus.Metric {
 	count, below := uint64(0), map[float64]uint64{}
 	for i, n := range b.In {

@@ -11,7 +11,7 @@ import (
 	"hammerlock/results"
 )
 
-// mostSaved is the number of ended runs that are served: the latest.
+// mostSaved is the number of ended runs whose metrics are served. Older runs are dropped.
 const mostSaved = 100
 
 type endedRuns struct {
@@ -25,7 +25,7 @@ func (s *endedRuns) add(r *results.Run) {
 	s.all = append(s.all[max(len(s.all)+1-mostSaved, 0):], r)
 }
 
-// violations returns the number of violations in the verdicts of an ended run; 0 if it has not ended.
+// violations counts the violations in the verdicts of an ended run. It returns 0 if no run of that name has ended.
 func (s *endedRuns) violations(name string) (n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,8 +39,8 @@ func (s *endedRuns) violations(name string) (n int64) {
 	return n
 }
 
-// collect sends the counts of visits and errors, for the ended runs and the run in progress. For ended runs it also
-// sends the verdicts.
+// collect sends the counts of visits and errors of all runs, including the run of the event, which may be in
+// progress. For ended runs it also sends the verdicts.
 func (s *endedRuns) collect(to chan<- prometheus.Metric, e *harness.Event) {
 	s.mu.Lock()
 	all := s.all
@@ -55,7 +55,7 @@ func (s *endedRuns) collect(to chan<- prometheus.Metric, e *harness.Event) {
 					strings.ToUpper(v.Status.String())))
 		}
 		if e.Name == r.Name {
-			e = &harness.Event{} // that run has ended
+			e = &harness.Event{} // the run of the event has ended, and is already in the list
 		}
 	}
 	if e.Name != "" {
@@ -71,7 +71,7 @@ func (c runCollector) send(name, help string, kind prometheus.ValueType, value f
 	c.to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_"+name, help, nil, labels), kind, value)
 }
 
-// run sends the counts of a run. For a watched program, only grants are known.
+// run sends the counts of a run. If the run watched a program, only the number of grants is known.
 func (c runCollector) run(labels prometheus.Labels, v results.Visits, errs map[string]int64, watched bool) {
 	for _, x := range []struct {
 		outcome string
@@ -82,7 +82,7 @@ func (c runCollector) run(labels prometheus.Labels, v results.Visits, errs map[s
 				prometheus.CounterValue, float64(x.n), with(labels, "outcome", x.outcome))
 		}
 	}
-	for name, n := range errs { // the name has the form "kind outcome reason"
+	for name, n := range errs { // the name consists of kind, outcome and reason, separated by spaces
 		kind, rest, _ := strings.Cut(name, " ")
 		outcome, reason, _ := strings.Cut(rest, " ")
 		c.send("errors_total", "operations of the run that did not go well, by kind", prometheus.CounterValue,

@@ -15,11 +15,11 @@ import (
 	"hammerlock/results"
 )
 
-// programTimeout is the longest time that another build may take to end after SIGTERM.
+// programTimeout is the time after SIGTERM at which another build of bench is killed.
 const programTimeout = 20 * time.Second
 
-// runProgram makes a run in a separate process of bench, with the given arguments. It uses the side's build, or this
-// build if the side names none.
+// runProgram makes a run in a separate process of bench, with the given arguments. The process runs the build of the
+// side or, if it has none, the build of this process.
 func (s *side) runProgram(ctx, stop context.Context, args []string) (*results.Run, error) {
 	program := s.program
 	if program == "" {
@@ -40,7 +40,7 @@ func (s *side) runProgram(ctx, stop context.Context, args []string) (*results.Ru
 	cmd.WaitDelay = programTimeout
 	defer context.AfterFunc(stop, func() {
 		if cmd.Process != nil {
-			_ = cmd.Process.Signal(syscall.SIGINT) // an error does not matter: it may have ended
+			_ = cmd.Process.Signal(syscall.SIGINT) // an error does not matter: the process may have ended
 		}
 	})()
 	err = cmd.Run()

@@ -15,15 +15,14 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// sender sends metrics to an OpenTelemetry collector. It prints the errors of the collector, which do not affect the
-// run.
+// sender sends metrics to an OpenTelemetry collector. If the collector fails, it prints a warning; the run continues.
 type sender struct {
 	*numbers
 	e        Env
 	provider *metric.MeterProvider
 }
 
-// collectorAddress parses the address of a collector. The default path is /v1/metrics.
+// collectorAddress parses the address of a collector. A missing path becomes /v1/metrics.
 func collectorAddress(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -51,7 +50,7 @@ func openOTLP(ctx context.Context, e Env, o *options, address string) (show, err
 		metric.WithResource(resource.NewSchemaless(attribute.String("service.name", "hammerlock"))))}, nil
 }
 
-// close sends the final values.
+// close sends the final values, and then stops sending.
 func (s *sender) close(ctx context.Context, _ string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), scrapeTimeout)
 	defer cancel()

@@ -12,8 +12,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestLiveOTLP: an OpenTelemetry collector gets the numbers of a run, at its end at the latest: visits, verdicts, and
-// waits as an exponential histogram. A collector that answers with an error does not disturb the run.
+// TestLiveOTLP: an OpenTelemetry collector gets all numbers of a run, no later than at the end of the run. They
+// include visits, verdicts, and waits as an exponential histogram. A collector that answers with errors does not
+// disturb the run.
 func TestLiveOTLP(t *testing.T) {
 	t.Parallel()
 	wireServer(t)

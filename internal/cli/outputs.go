@@ -18,25 +18,27 @@ import (
 	"hammerlock/results"
 )
 
-// output is something that a command can write about its runs. The list of a command's outputs determines its flags.
+// output is something that a command can write about its runs. Each output sets one of the functions below; this
+// determines the kind of its flag.
 type output struct {
 	name, what string // name of the flag, and its help
 
-	// set is for outputs that change how runs are shown: text, JSON, no lines, a dashboard.
+	// set declares the flag of an output that changes how runs are shown: as text, JSON, no lines, or a dashboard.
 	set func(*options, settings.Flag)
-	// open is for an output at an address, which is open during the runs.
+	// open opens an output at a network address. It stays open during all runs.
 	open func(ctx context.Context, e Env, o *options, address string) (show, error)
-	// write is for a file that is written at the end. If write writes nothing, there is no file.
+	// write writes a file at the end. If write writes no bytes, the file is not created.
 	write func(io.Writer, *Document) error
-	// saved writes a file beside a run that was just saved.
+	// saved writes a file beside a run that was just saved in dir.
 	saved func(s *series, dir string) error
-	// The functions end and at are for a file that is written at the end without a flag. The argument dir is the
-	// directory of the runs; at returns the path of the file.
+	// end writes a file at the end, without a flag. at returns the path of that file, so that it can be checked in
+	// advance. dir is the directory of the runs; an empty path needs no check.
 	end func(Env, *result) error
 	at  func(e Env, dir string) string
 }
 
-// Outputs that several commands have. The harness itself writes a run, its history and its certificate.
+// Outputs that several commands have. They do not include a run's record, history and certificate, which the harness
+// writes.
 var (
 	jsonOutput = output{name: "json", what: "print one JSON document instead of text",
 		set: func(o *options, f settings.Flag) { o.Toggle(f, "", &o.json) }}
@@ -65,7 +67,7 @@ var (
 			"without a host: on loopback only, as in :8080, or :0 for any free port"}
 )
 
-// always has the outputs that every command has.
+// always has the outputs of every command. They have no flags.
 var always = []output{
 	{name: "document", what: "what --json prints, beside the runs", end: func(_ Env, r *result) error {
 		if r.file == "" {
@@ -76,7 +78,7 @@ var always = []output{
 	{name: "junit", what: "the verdicts, beside the runs", at: func(_ Env, dir string) string {
 		path := filepath.Join(dir, junitFile)
 		if _, err := os.Stat(path); err != nil {
-			return "" // end will create it
+			return "" // end will create the file
 		}
 		return path
 	}, end: func(_ Env, r *result) error {
@@ -101,7 +103,8 @@ var always = []output{
 	}},
 }
 
-// junitFile is the file with the verdicts. The variable stepSummary names the file for the summary of a CI step.
+// junitFile is the name of the file with the verdicts. stepSummary is the environment variable with the path of the
+// file that GitHub shows as the summary of a CI step.
 const (
 	junitFile   = "junit.xml"
 	stepSummary = "GITHUB_STEP_SUMMARY"
@@ -115,7 +118,7 @@ var planOutputs = []output{
 	metricsOutput, lingerOutput, otlpOutput, jsonOutput, quietOutput, dashboardOutput,
 }
 
-// has gives the command some outputs, and declares the flags of those that have one.
+// has adds outputs to the command, and declares their flags.
 func (o *options) has(all ...output) {
 	for _, x := range all {
 		f := flag(session, x.name, x.what)
@@ -132,7 +135,7 @@ func (o *options) has(all ...output) {
 	}
 }
 
-// writable reports, before anything starts, the outputs without a flag whose file cannot be written.
+// writable reports files that cannot be written, before any run starts. It checks outputs without a flag only.
 func (o *options) writable(e Env, dir string) {
 	for _, x := range slices.Concat(always, o.runFiles) {
 		if x.at == nil || x.at(e, dir) == "" {
@@ -144,7 +147,7 @@ func (o *options) writable(e Env, dir string) {
 	}
 }
 
-// hasPlace declares an output with an address, which parse checks.
+// hasPlace declares the flag of an output at an address. The function parse checks the address.
 func (o *options) hasPlace(f settings.Flag, kind string, parse func(string) (string, error),
 	open func(context.Context, Env, *options, string) (show, error)) {
 	at := ""
@@ -172,7 +175,8 @@ func (o *options) hasPlace(f settings.Flag, kind string, parse func(string) (str
 	})
 }
 
-// hasFile declares an output that is a file. An unwritable file is a mistake that is found before anything starts.
+// hasFile declares the flag of an output that is a file. A file that cannot be written is reported before any run
+// starts.
 func (o *options) hasFile(f settings.Flag, write func(io.Writer, *Document) error) {
 	path := ""
 	o.Written(f, &path)
@@ -180,7 +184,7 @@ func (o *options) hasFile(f settings.Flag, write func(io.Writer, *Document) erro
 		if path == "" {
 			return nil
 		}
-		var text bytes.Buffer // written to memory first, so that the file is complete or unchanged
+		var text bytes.Buffer // the whole text first, so that an error leaves an existing file unchanged
 		if err := write(&text, d); err != nil || text.Len() == 0 {
 			return err
 		}
@@ -192,7 +196,7 @@ func (o *options) hasFile(f settings.Flag, write func(io.Writer, *Document) erro
 }
 
 func (o *options) writeFiles(document any) (err error) {
-	d, _ := document.(Document) // an exploration has another kind of document
+	d, _ := document.(Document) // other types, as of an exploration, become an empty document
 	for _, write := range o.files {
 		err = errors.Join(err, write(&d))
 	}
@@ -202,7 +206,7 @@ func (o *options) writeFiles(document any) (err error) {
 // show is an output that is open during the runs.
 type show interface {
 	tell(harness.Event)
-	// close ends the output after the runs. The argument page is the path of the report on all runs; empty = none.
+	// close ends the output after all runs. page is the path of the report on all runs; empty if there is none.
 	close(ctx context.Context, page string) error
 }
 
@@ -221,8 +225,8 @@ func (all shows) close(ctx context.Context, page string) (err error) {
 	return err
 }
 
-// openShows opens the outputs that have addresses, unless there are mistakes already. Each address that cannot be used
-// is a mistake in its flag.
+// openShows opens the outputs with addresses. It opens none if the command line has mistakes. An address that cannot
+// be used is reported as a mistake in its flag.
 func (e Env) openShows(ctx context.Context, o *options) (all shows) {
 	if len(o.Mistakes) > 0 {
 		return nil
@@ -234,8 +238,8 @@ func (e Env) openShows(ctx context.Context, o *options) (all shows) {
 	return all
 }
 
-// listenAddress parses host:port. The default host is the loopback address, so that other machines cannot connect by
-// mistake.
+// listenAddress checks HOST:PORT. A missing host becomes the loopback address, so that other machines can only
+// connect if the user wants that.
 func listenAddress(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -247,8 +251,7 @@ func listenAddress(text string) (string, error) {
 	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }
 
-// planned declares the flags of a command that runs plans, except those of the plan: the file of settings, and the
-// outputs.
+// planned declares the flags that commands which run plans have in common: the plan's file, and the outputs.
 func (o *options) planned(all ...output) {
 	o.Begin(outputSection)
 	defer o.Begin(settings.Section{})
@@ -261,7 +264,7 @@ func (o *options) planned(all ...output) {
 	settings.ValueOf(list).CommandLineOnly = true
 }
 
-// judgements returns the verdicts of runs in the form of reports for CI systems.
+// judgements converts runs into judgements, which reports for CI systems are made from. out is the directory of runs.
 func judgements(out string, runs []results.Run) (all []results.Judgement) {
 	for i := range runs {
 		j := runs[i].Judgement()
@@ -271,7 +274,7 @@ func judgements(out string, runs []results.Run) (all []results.Judgement) {
 	return all
 }
 
-// stepSummary appends to the summary of a CI step.
+// stepSummary appends to the summary of a CI step, if the environment names a file for it.
 func (e Env) stepSummary(write func(io.Writer) error) error {
 	if path := e.Getenv(stepSummary); path != "" {
 		return writeFile(path, os.O_APPEND, write)

@@ -13,7 +13,7 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// settlePhases reads the phases in a plan's file.
+// settlePhases reads the phases in a plan's file. A phase is a period of the run with its own load and faults.
 func (o *options) settlePhases() {
 	n := o.Lists[phasesKey]
 	if n == nil {
@@ -37,7 +37,7 @@ func (o *options) settlePhases() {
 	o.plan.File, o.Origins[phasesKey] = o.File, o.Place(n)
 }
 
-// readPhase reads a phase, and records its place for later error messages.
+// readPhase reads one phase. It also records the line of each setting, for error messages of later checks.
 func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
 	at := map[string]string{}
 	bad := map[string]bool{}
@@ -60,7 +60,7 @@ func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
 			o.Mistake("", "%s: %s", place, m.Text)
 		}
 	}
-	// a default for later checks, long enough for any event in the phase
+	// a duration that is missing was reported above; with a long one, later checks report nothing more about it
 	p.Duration = cmp.Or(p.Duration, time.Hour)
 	of := human.Mistake{Setting: phasesKey, Item: p.Called()}
 	o.Places[of] = o.Place(n)
@@ -70,7 +70,7 @@ func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
 	return p
 }
 
-// writePhases writes phases in the form of a plan's file, each in a line with its origin.
+// writePhases writes phases as in a plan's file. Each is one line, with its origin as a comment.
 func (o *options) writePhases(p *human.Printer) {
 	if len(o.plan.Phases) > 0 {
 		p.Line("%-40s # %s", phasesKey+":", o.Origins[phasesKey])
@@ -110,8 +110,8 @@ func phaseSchema() map[string]any {
 		"type": "array", "items": settings.ObjectSchema(properties, "phase", "duration")}
 }
 
-// settleLoad reports settings that have no effect with phases. It gives a run the length of its trace, unless the user
-// set it.
+// settleLoad reports settings that have no effect together with phases. If visits come from a trace, a recorded list
+// of times, the run lasts as long as the trace, unless the user set the duration.
 func (o *options) settleLoad() {
 	o.besidePhases()
 	w := &o.plan.Workload

@@ -14,10 +14,10 @@ import (
 	"hammerlock/workload"
 )
 
-// phasesKey is the key for the list of phases in a plan's file. There is no flag of this name.
+// phasesKey is the key of the list of phases in a plan's file. Phases have no flag.
 const phasesKey = "phases"
 
-// phasesSay lists the flags that phases set.
+// phasesSay lists the flags that phases replace.
 var phasesSay = []string{"warmup", "duration", "fault"}
 
 type phaseKey struct {
@@ -115,7 +115,7 @@ func wholeKey(name, usage string, of func(*harness.Phase) *int) phaseKey {
 	}, func(p *harness.Phase) string { return unless(*of(p) == 0, strconv.Itoa(*of(p))) }}
 }
 
-// besidePhases reports flags that phases set, and assertions about phases that do not exist.
+// besidePhases reports flags that phases replace, and gates (assertions) about phases that do not exist.
 func (o *options) besidePhases() {
 	var names []string
 	for i := range o.plan.Phases {
@@ -137,13 +137,14 @@ func (o *options) besidePhases() {
 	}
 }
 
-// said tells whether phases, a burst or agents set the value of a flag.
+// said tells whether phases, a burst or agents replace the flag.
 func said(p *harness.Plan, flag string) bool {
 	return len(p.Phases) > 0 && slices.Contains(phasesSay, flag) || slices.Contains(burstSaid(p), flag) ||
 		slices.Contains(agentsSaid(p), flag)
 }
 
-// arrivalsFlag declares --arrivals, which is a distribution of visits, or a trace.
+// arrivalsFlag declares --arrivals. Its value is a distribution of the times between visits, or a trace, a file with
+// these times.
 func (o *options) arrivalsFlag() {
 	w := &o.plan.Workload
 	known := settings.Words(workload.AllArrivals...)

@@ -36,29 +36,30 @@ func (e Env) verifyPlan() harness.Plan {
 	p := e.benchPlan()
 	p.Verify, p.Scenarios, p.Faults, p.Warmup = true, allStrains, []string{faults.Auto}, 0
 	p.Jobs, p.Tap = 0, true
-	p.Workload.TTL = 3 * time.Second // longer than a failover, and short enough to end within the run
+	p.Workload.TTL = 3 * time.Second // longer than a failover, but short enough that a lease expires within the run
 	p.Duration = 20 * time.Second
 	return p
 }
 
-// shortPlan returns the plan of commands that make many runs on one topology. The command sets the duration.
+// shortPlan returns the default plan of commands that make many runs on one topology. Each command sets its own
+// duration.
 func (e Env) shortPlan() harness.Plan {
 	p := e.benchPlan()
 	p.Topologies = topologies.All[:1]
 	return p
 }
 
-// drawSeed draws a seed that is short enough to be typed.
+// drawSeed returns a random seed, with few enough digits to be typed.
 func drawSeed() uint64 {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return uint64(binary.LittleEndian.Uint32(b[:]))
 }
 
-// mostAttempts stops a typing error from starting endless runs.
+// mostAttempts is the limit of --attempts, so that a typing error does not cause endless runs.
 const mostAttempts = 100
 
-// planFlags declares the flags of a plan. Their defaults are the values in the plan.
+// planFlags declares the flags of a plan. The values in o.plan become the defaults.
 func (o *options) planFlags() {
 	p, w := &o.plan, &o.plan.Workload
 	if p.Service != nil {
@@ -145,7 +146,7 @@ func (o *options) serverFlags() {
 		"for a first look with 4 workers\nat single and redlock (default: looked for)"), "path", &p.RedisServer)
 }
 
-// loadFlags declares the flags of a load on locks or on a service.
+// loadFlags declares the flags of a load, on locks or on a service. patience is the help of the flag --patience.
 func (o *options) loadFlags(patience string) {
 	p, w := &o.plan, &o.plan.Workload
 	o.Integer(flag(load, "workers", "how many visit at the same time"), &w.Workers, 0)
@@ -174,8 +175,8 @@ func (o *options) seed(usage string) {
 
 func (o *options) out(usage string) { o.Text(flag(session, "out", usage), "dir", &o.plan.Out) }
 
-// arguments returns the flags with which the root command runs a plan: topology, lock, seed, and every setting that
-// differs from the default. Phases stay in their file.
+// arguments returns the flags with which the root command repeats a plan. They include topology, lock, seed, and
+// every setting that differs from its default. Phases are not included, since only a file can have them.
 func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 	o := &options{Set: settings.New(), plan: p}
 	o.planFlags()
@@ -183,7 +184,7 @@ func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 		v := settings.ValueOf(f)
 		preset := v.Text == root.Flags().Lookup(f.Name).DefValue
 		if f.Name == "duration" && !p.Verify && len(p.Scenarios) == 0 {
-			preset = false // bench without a load has other loads: see firstLoads
+			preset = false // without a load, bench runs its default loads: see firstLoads
 		}
 		switch {
 		case said(&p, f.Name):
@@ -218,8 +219,8 @@ func repeat(root *cobra.Command, p harness.Plan) string {
 	return strings.Join(parts, " ")
 }
 
-// typed returns the path of a program of the suite, such as bin/verify, in the form in which this program was called.
-// So the user can paste it.
+// typed returns the path of a program such as "verify", for a user to paste. If this program was called as bin/bench,
+// it returns bin/verify.
 func typed(program string) string {
 	if own := os.Args[0]; !filepath.IsAbs(own) && slices.Contains([]string{"bench", "verify"}, filepath.Base(own)) &&
 		filepath.Dir(own) != "." {
@@ -228,7 +229,7 @@ func typed(program string) string {
 	return program
 }
 
-// repeatRun returns a function that returns the command line for one run of a plan.
+// repeatRun returns a function. For one run of the plan, this function returns the command line that repeats the run.
 func repeatRun(root *cobra.Command, p harness.Plan) func(harness.Combination) string {
 	return func(x harness.Combination) string {
 		if x.Plan.Service != nil && p.Service == nil {
@@ -242,7 +243,8 @@ func repeatRun(root *cobra.Command, p harness.Plan) func(harness.Combination) st
 	}
 }
 
-// folder returns a directory for the runs of a plan. Commands that start in the same second get different directories.
+// folder returns the path of a directory for the runs of a plan. It contains the time and random letters, so that
+// commands started in the same second do not share a directory.
 func folder(p harness.Plan, what string) string {
 	return filepath.Join(p.Out, fmt.Sprintf("%s-%s-%s", what, time.Now().UTC().Format("20060102-150405"),
 		strings.ToLower(rand.Text()[:6])))

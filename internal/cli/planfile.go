@@ -18,11 +18,11 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// savedPlan is the file beside a run that has its plan.
+// savedPlan is the name of the file, beside a run, with the plan of the run.
 const savedPlan = "plan.yaml"
 
-// settle completes the command line from the environment and the plan's file. It then expands settings that imply
-// others.
+// settle adds settings from the environment and the plan's file to those of the command line. It then applies
+// settings such as --quick, which imply others.
 func (o *options) settle(e Env) {
 	if o.Flags.Lookup(settings.FileFlag) == nil {
 		return
@@ -39,11 +39,11 @@ func (o *options) settle(e Env) {
 	o.settleServices()
 }
 
-// ownVariables lists what the suite sets for its child processes, which may call it.
+// ownVariables lists the environment variables that the suite sets for its child processes. They are not misspelt.
 var ownVariables = []string{"HAMMERLOCK_CLOCK", "HAMMERLOCK_ENDS", "HAMMERLOCK_SYNCED"}
 
-// misspelt reports variables whose names are misspelt names of flags of any command. Other unknown variables may be of
-// a script, or of a Kubernetes service that is called hammerlock.
+// misspelt reports environment variables whose names are nearly those of flags. It ignores other unknown variables: a
+// script may use them, or Kubernetes may set them for a service called hammerlock.
 func (e Env) misspelt(o *options) {
 	var known []string
 	for _, v := range e.Environ {
@@ -62,7 +62,7 @@ func (e Env) misspelt(o *options) {
 	}
 }
 
-// variablesOf lists the environment variables of a command and of those below it, without their prefix.
+// variablesOf lists the environment variables of a command and all its subcommands, without the prefix HAMMERLOCK_.
 func variablesOf(c *cobra.Command) (names []string) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		for _, name := range settings.Variables(f.Name) {
@@ -75,16 +75,16 @@ func variablesOf(c *cobra.Command) (names []string) {
 	return names
 }
 
-// placed adds the places of values to the errors about them.
+// placed adds to each mistake the place, such as a line of the plan's file, where its value was set.
 func (o *options) placed(err error) error {
 	usage, ok := errors.AsType[*harness.UsageError](err)
-	if !ok || err.Error() != usage.Error() { // there are other errors, too
+	if !ok || err.Error() != usage.Error() { // err has other errors besides the mistakes
 		return err
 	}
 	return &harness.UsageError{Mistakes: o.Placed(usage.Mistakes)}
 }
 
-// writePlan writes the resolved plan in the form of a plan's file, with the origin of each value.
+// writePlan writes the final plan as a plan's file. Each line has the origin of its value as a comment.
 func (o *options) writePlan(w io.Writer) error {
 	p := &human.Printer{W: w}
 	scenarios := (len(o.plan.Scenarios) > 0 || o.explores) && len(o.services) == 0 // services need the load of the plan
@@ -105,7 +105,7 @@ func (o *options) writePlan(w io.Writer) error {
 	return p.Err
 }
 
-// savePlan saves the resolved plan beside a run, if the plan comes from a file.
+// savePlan saves the final plan beside a run, if the plan comes from a file.
 func (s *series) savePlan(dir string) error {
 	if s.o.File == "" {
 		return nil

@@ -6,13 +6,13 @@ import (
 	"hammerlock/topologies"
 )
 
-// preset is a setting that another flag implies. Values from anywhere else override it.
+// preset is a setting that another flag implies. It has no effect if the user sets the same setting anywhere.
 type preset struct{ name, value string }
 
 // quick has the settings that --quick implies.
 var quick = []preset{{"duration", "2s"}, {"warmup", "200ms"}, {"workers", "4"}}
 
-// quickNote tells what --quick cannot show.
+// quickNote tells the user which effects runs with --quick cannot show.
 const quickNote = "--quick: 2 s each with 4 workers. Rare pauses, p99.9, waiters among many workers and a " +
 	"steady state are not seen: leave --quick out for numbers to keep"
 
@@ -28,8 +28,8 @@ func (o *options) settlePresets() {
 	}
 }
 
-// served returns the topologies, and the number of workers, that in-memory servers can serve. With more workers, a run
-// would measure how they wait for the processor.
+// served returns the settings that servers in this process imply (--redis-server embedded): the topologies that they
+// can form, and few workers. With more workers, a run would measure how they wait for a processor.
 func (o *options) served() (all []preset) {
 	var names []string
 	for _, t := range o.plan.Topologies {
@@ -37,7 +37,7 @@ func (o *options) served() (all []preset) {
 			names = append(names, t.Name)
 		}
 	}
-	// a plan with services may have no topologies
+	// a plan with services does not need topologies
 	if o.Lists[servicesKey] == nil && 0 < len(names) && len(names) < len(o.plan.Topologies) {
 		all = append(all, preset{"topology", strings.Join(names, ",")})
 	}

@@ -16,13 +16,13 @@ import (
 	"hammerlock/results"
 )
 
-// Without a dashboard, the first line about a run comes after firstProgress. Further lines come every progressEvery.
+// Without a dashboard, a run prints its first line after firstProgress, and further lines every progressEvery.
 const (
 	progressEvery = 2 * time.Second
 	firstProgress = 500 * time.Millisecond
 )
 
-// progress prints the events of a job as lines. If runs are parallel, each has one line, at its end.
+// progress prints the events of a job as lines. If runs are parallel, each run prints one line, at its end.
 type progress struct {
 	w        io.Writer
 	parallel bool
@@ -45,8 +45,8 @@ func (p *progress) tell(e harness.Event) {
 	switch {
 	case e.Said != "":
 		p.line("%s", e.Said)
-	case e.Combination.Plan.Program != nil && e.Stage == harness.Running: // the program prints its own lines
-	case len(e.Steps) > 0, e.Controls != nil: // only a dashboard or a page shows these
+	case e.Combination.Plan.Program != nil && e.Stage == harness.Running: // the watched program prints its own lines
+	case len(e.Steps) > 0, e.Controls != nil: // only a dashboard or a web page shows these
 	case e.Stage == harness.Starting:
 		p.last, p.done = 0, 0
 		if before := e.Combination.Before; len(before) > 0 {
@@ -80,14 +80,14 @@ func (p *progress) tell(e harness.Event) {
 	}
 }
 
-// found returns the verdict on a run, and the evidence for it.
+// found returns the verdict on a run in capitals, and its evidence in a few words.
 func found(r *results.Run) (verdict, proof string) {
 	j := r.Judgement()
 	status, _ := j.Status()
 	return strings.ToUpper(status.String()), j.Proof()
 }
 
-// left formats the remaining time of a job in whole seconds; empty if that is less than a second.
+// left returns a text about the remaining time, in whole seconds. It is empty for less than a second.
 func left(rest time.Duration) string {
 	if rest < time.Second {
 		return ""
@@ -109,9 +109,9 @@ func headline(r *results.Run) string {
 	return strings.Join(append(parts, r.Fairness.JainText()), "  ")
 }
 
-// exploring returns a function that shows the progress of an exploration, and a function that ends this display. On a
-// terminal, the progress is one line, which the second function removes. Otherwise a line is printed after 4 s, and
-// then each time that the elapsed time has doubled.
+// exploring returns two functions: tell shows the progress of an exploration, and over ends the display. On a
+// terminal the progress is one line, which over removes. Otherwise tell prints lines: the first after 4 s, and
+// another each time that the elapsed time has doubled.
 func (e Env) exploring(o *options, lock string) (tell func(explore.Progress), over func()) {
 	at := e.terminals[1]
 	if o.quiet {

@@ -16,7 +16,7 @@ import (
 
 const frameEvery = 100 * time.Millisecond
 
-// Limits of a replay's speed, relative to the run.
+// Limits of the speed of a replay; 1 is the speed of the run itself.
 const (
 	slowestReplay = 1.0 / 64
 	fastestReplay = 64
@@ -50,7 +50,7 @@ func (e Env) replay(base context.Context, o *options, path string) error {
 	if err != nil {
 		return err
 	}
-	run, err := record(filepath.Dir(file)) // a history may have no record beside it
+	run, err := record(filepath.Dir(file)) // a history file need not have a run's record beside it
 	if err != nil {
 		return err
 	}
@@ -64,8 +64,8 @@ func (e Env) replay(base context.Context, o *options, path string) error {
 	return d.Close()
 }
 
-// replayed returns the replay of a run. The header names the violation that the run was judged for: the replay itself
-// finds only those that are proved while the history is read. A history may have no record.
+// replayed returns the replay of a run. If the run failed, the replay shows its verdict in the header, because a
+// replay cannot find every violation itself. run is nil if the history has no record.
 func replayed(h *history.History, run *results.Run) *measure.Replay {
 	if run != nil && run.Failed() {
 		run.Label = headline(run)
@@ -73,7 +73,7 @@ func replayed(h *history.History, run *results.Run) *measure.Replay {
 	return measure.NewReplay(h, run)
 }
 
-// play moves through a replay, as time passes and as the user presses keys, until stop ends.
+// play shows a replay until stop ends. The replay advances with time, and keys change its speed and position.
 func play(stop context.Context, d *dashboard.Dashboard, r *measure.Replay) {
 	var at time.Duration
 	held, speed := false, 1.0

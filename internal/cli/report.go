@@ -15,7 +15,7 @@ import (
 	"hammerlock/results/report"
 )
 
-// reports writes the reports of runs when they are saved, and collects errors.
+// reports writes the report of each run when the run is saved, and collects errors.
 type reports struct {
 	dirs     []string
 	problems error
@@ -31,7 +31,8 @@ func (r *reports) write(to string, dirs []string, unsaved report.Unsaved) {
 	r.problems = errors.Join(r.problems, report.Write(filepath.Join(to, report.File), dirs, unsaved))
 }
 
-// last returns the path of the report on all runs, or on the only run; empty if there is none.
+// last returns the path of the report on all runs. With a single run, it is the report on that run; with none, it is
+// empty.
 func (r *reports) last(out string) string {
 	switch len(r.dirs) {
 	case 0:
@@ -42,7 +43,7 @@ func (r *reports) last(out string) string {
 	return filepath.Join(out, report.File)
 }
 
-// close writes a report of all runs, if there are several, and prints the errors.
+// close writes the report on all runs, if there are at least two, and prints the collected errors.
 func (r *reports) close(e Env, out string, unsaved report.Unsaved) {
 	if len(r.dirs) > 1 {
 		r.write(out, r.dirs, unsaved)
@@ -80,15 +81,16 @@ func (e Env) reportCommand() *cobra.Command {
 	}))
 }
 
-// toReport is the input of the command report: saved runs, and verdicts on runs whose processes were killed.
+// toReport is the input of the command "report". A run whose process was killed has no record, but its history was
+// judged, so it has a judgement in dead.
 type toReport struct {
 	dirs []string
 	runs []results.Run
 	dead []results.Judgement
 }
 
-// reported reads the runs that the arguments name. It ignores files that are no runs, unless there are only such
-// files.
+// reported reads the runs that the arguments name. It skips files that are not runs. If there are only such files, it
+// reports them as mistakes.
 func (e Env) reported(o *options, args []string, page bool) (r toReport, err error) {
 	var strange []string
 	dirs, err := runDirs(args, o.plan.Out)

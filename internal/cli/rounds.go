@@ -18,12 +18,12 @@ import (
 	"hammerlock/scenarios"
 )
 
-// rounds runs a plan --count times, each time with the next seed.
+// rounds runs a plan --count times. Each round uses the next seed.
 type rounds struct {
 	*series
 	c    *cobra.Command
 	runs []results.Run
-	not  []results.NotRun // scenarios that were not run
+	not  []results.NotRun // scenarios that could not be run, with reasons
 	over bool             // no round follows
 }
 
@@ -89,7 +89,7 @@ func (r *rounds) answer(ctx context.Context, s signals, begun time.Time, seed ui
 	return e.answer(o, result{x, document, text, o.plan.Out, "", append(judged, gateJudgements(gates)...), nil})
 }
 
-// check reads --scenario. If the plan has scenarios, they share servers.
+// check resolves --scenario. If the plan has scenarios, their runs share servers.
 func (r *rounds) check(context.Context) error {
 	if r.o.scenarios(); len(r.o.plan.Scenarios) > 0 {
 		r.warm = new(harness.Warm)
@@ -97,8 +97,8 @@ func (r *rounds) check(context.Context) error {
 	return nil
 }
 
-// steps yields the rounds, each with one load after the other. If explore is a scenario, the locks are explored before
-// the first round.
+// steps yields the runs of all rounds. A round runs each load in turn. If explore is one of the scenarios, the first
+// step also explores the locks.
 func (r *rounds) steps(yield func(*step) bool) {
 	e, o, loads := r.e, r.o, r.o.loads()
 	defer e.coordinate(o)()
@@ -108,10 +108,10 @@ func (r *rounds) steps(yield func(*step) bool) {
 			return r.more(stop, job, i, len(loads))
 		}}
 		goesOn := yield(st)
-		o.plan = st.plan // the plan as the step resolved it
+		o.plan = st.plan // the plan with all defaults resolved
 		r.runs = append(r.runs, st.runs...)
 		if st.job != nil {
-			// an earlier round reported it already
+			// leave out those that an earlier round already reported
 			known := func(n results.NotRun) bool { return slices.Contains(r.not, n) }
 			r.not = append(r.not, slices.DeleteFunc(st.job.NotRun, known)...)
 		}
@@ -124,7 +124,8 @@ func (r *rounds) steps(yield func(*step) bool) {
 	}
 }
 
-// more prints the number of the round, and prepares its job. It returns whether the job is to begin.
+// more prepares a job, and returns whether to run it. number counts all steps from 0; each round has as many steps as
+// there are loads.
 func (r *rounds) more(stop context.Context, job *harness.Job, number, loads int) (begins bool) {
 	e, o := r.e, r.o
 	if o.count > 1 {
@@ -149,15 +150,15 @@ func (r *rounds) more(stop context.Context, job *harness.Job, number, loads int)
 	return true
 }
 
-// strictFlag declares the flag that requires a verdict on each scenario.
+// strictFlag declares --strict, which requires a verdict on every scenario.
 func (o *options) strictFlag() {
 	o.Toggle(flag(session, "strict",
 		"exit 3 if any scenario is undecided; else at least nine in ten must have passed, and safety\n"+
 			"under contention, late holders, crashes and lost answers"), "", &o.strict)
 }
 
-// weigh combines judgements into one verdict. The error cut is the reason why the command ended early; nil if it did
-// not.
+// weigh combines judgements into one verdict. not lists scenarios that were not run. cut is the error that ended the
+// command early; nil if it was not ended early.
 func (o *options) weigh(all []results.Judgement, not []results.NotRun, cut error) results.Whole {
 	classes, why := scenarios.Classes, ""
 	if o.strict {
@@ -169,7 +170,8 @@ func (o *options) weigh(all []results.Judgement, not []results.NotRun, cut error
 	return results.Weigh(all, not, why, classes)
 }
 
-// replays returns the command line that shows the first failed run, or else the first run; empty if there is none.
+// replays returns the command line that replays the first failed run or, if none failed, the first run. It is empty
+// if there are no runs.
 func (o *options) replays(runs []results.Run) string {
 	if len(runs) == 0 {
 		return ""
@@ -178,7 +180,7 @@ func (o *options) replays(runs []results.Run) string {
 	return typed("bench") + " replay " + quote(filepath.Join(o.plan.Out, runs[shown].Name))
 }
 
-// repeats returns the command line that runs the whole plan again.
+// repeats returns the command line that repeats the whole plan, not only one of its runs.
 func (o *options) repeats(c *cobra.Command, p harness.Plan) string {
 	if o.explores {
 		p.Scenarios = append([]scenarios.Scenario{exploreScenario}, p.Scenarios...)

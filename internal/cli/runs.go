@@ -15,7 +15,7 @@ import (
 	"hammerlock/results"
 )
 
-// isRun tells whether a directory has a run: its record, or the history of a run whose process was killed.
+// isRun tells whether a directory contains a run. A run whose process was killed has only a history.
 func isRun(dir string) bool {
 	return slices.ContainsFunc([]string{results.RunFile, results.HistoryFile}, func(file string) bool {
 		_, err := os.Stat(filepath.Join(dir, file))
@@ -23,21 +23,21 @@ func isRun(dir string) bool {
 	})
 }
 
-// foundKilled prints the directory with the history of a killed run.
+// foundKilled tells the user that the process of an earlier run was killed, and how to judge its history.
 func (e Env) foundKilled(dir string) {
 	e.lines("note:", fmt.Errorf("%s has the history of a run that was killed: verify check %s judges it\n"+
 		"it stays until you remove it, or such histories take more than %d GiB: then the oldest goes", dir, quote(dir),
 		results.MostKilled>>30))
 }
 
-// noRun returns the error for a path that exists and is no run.
+// noRun returns the error for a path that exists but is not a run.
 func noRun(path, out string) error {
 	return fmt.Errorf("%s is no saved run: it has no %s; a run is a directory in %s, as latest is", path,
 		results.RunFile, out)
 }
 
-// locate returns the paths that an argument names. The argument is a path, or a pattern of paths. Otherwise it is a
-// name in the directory of runs, a pattern of names, or the first part of a name.
+// locate returns the paths that an argument names. It tries, in this order: an existing path, a pattern of paths, a
+// name or pattern in the directory of runs, and the first letters of a name there.
 func locate(arg, out string) ([]string, error) {
 	if _, err := os.Stat(arg); err == nil {
 		return []string{arg}, nil
@@ -49,7 +49,7 @@ func locate(arg, out string) ([]string, error) {
 			return found, nil
 		}
 	}
-	begin, _ := filepath.Glob(filepath.Join(out, arg+"*")) // an error is impossible: the pattern is valid
+	begin, _ := filepath.Glob(filepath.Join(out, arg+"*")) // an error is impossible here: the pattern was valid above
 	begin = slices.DeleteFunc(begin, func(dir string) bool { return !isRun(dir) })
 	switch {
 	case len(begin) == 1:
@@ -62,7 +62,6 @@ func locate(arg, out string) ([]string, error) {
 		human.Meant(arg, human.Names(runsIn(out), filepath.Base)))
 }
 
-// locateOne returns the single run, or file, that an argument names.
 func locateOne(arg, out string) (string, error) {
 	all, err := locate(arg, out)
 	if err == nil && len(all) > 1 {
@@ -74,8 +73,8 @@ func locateOne(arg, out string) (string, error) {
 	return all[0], nil
 }
 
-// runDirs returns the directories of all runs that the arguments name, each once. An argument may name a directory of
-// runs. The link "latest" is a second name of a run.
+// runDirs returns the directories of all runs that the arguments name, without duplicates. An argument may also name
+// a directory that contains runs. The link "latest" names a run that has another name, too.
 func runDirs(args []string, out string) (dirs []string, err error) {
 	seen := map[string]bool{}
 	for _, arg := range args {
@@ -94,7 +93,7 @@ func runDirs(args []string, out string) (dirs []string, err error) {
 	return dirs, err
 }
 
-// runsIn returns the runs in a directory. If the path is a run itself, or has no runs, it returns the path.
+// runsIn returns the paths of the runs in a directory. If dir is itself a run, or contains none, it returns dir.
 func runsIn(dir string) (dirs []string) {
 	inside, _ := filepath.Glob(filepath.Join(dir, "*"))
 	inside = slices.DeleteFunc(inside, func(path string) bool { return !isRun(path) })
@@ -104,7 +103,7 @@ func runsIn(dir string) (dirs []string) {
 	return inside
 }
 
-// savedRuns reads the runs in a comma-separated list of names.
+// savedRuns reads all runs that a comma-separated list names.
 func savedRuns(list, out string) (runs []results.Run, err error) {
 	dirs, err := runDirs(strings.Split(list, ","), out)
 	if err != nil {
@@ -123,7 +122,7 @@ func savedRuns(list, out string) (runs []results.Run, err error) {
 	return runs, nil
 }
 
-// completeRuns completes names of saved runs or, after the beginning of a path, paths.
+// completeRuns completes the name of a saved run. If the user typed a path, it completes paths.
 func completeRuns(c *cobra.Command, _ []string, typed string) (all []string, _ cobra.ShellCompDirective) {
 	dir, shown := filepath.Dir(typed), func(path string) string { return path }
 	if !strings.ContainsRune(typed, filepath.Separator) {

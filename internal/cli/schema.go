@@ -41,7 +41,7 @@ func (e Env) planFileCommand(p harness.Plan) *cobra.Command {
 	return e.command(c, o, func(ctx context.Context, _ []string) int {
 		o.scenarios()
 		_, err := o.plan.Check(ctx, o.Mistakes)
-		// a plan that only this machine cannot run is valid
+		// a plan may still be valid if only this machine cannot run it
 		if _, here := errors.AsType[*harness.SetupError](err); err != nil && !here {
 			return e.refuse(ctx, o, err)
 		}
@@ -50,10 +50,10 @@ func (e Env) planFileCommand(p harness.Plan) *cobra.Command {
 	})
 }
 
-// draft is the version of JSON Schema of all schemas (json-schema.org).
+// draft is the version of JSON Schema that all our schemas use (json-schema.org).
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
-// documents maps the kinds of documents that have a schema to functions that write the schema.
+// documents maps each kind of JSON or YAML document to the function that writes its schema.
 func (e Env) documents() map[string]func(io.Writer) error {
 	return map[string]func(io.Writer) error{
 		"plan": e.writePlanSchema,
@@ -86,7 +86,7 @@ func (e Env) schemaCommand() *cobra.Command {
 	}))
 }
 
-// writeSchemaOf writes the JSON schema of a type. It allows unknown fields, since fields may be added.
+// writeSchemaOf writes the JSON schema of a Go type. It allows unknown fields, because later versions may add fields.
 func writeSchemaOf[T any](w io.Writer, title string) error {
 	statuses := []any{}
 	for s := range checker.NotJudged + 1 {
@@ -104,7 +104,7 @@ func writeSchemaOf[T any](w io.Writer, title string) error {
 	return encode(s)(w)
 }
 
-// open lets objects have additional fields. Values of a map keep their type.
+// open changes a schema so that objects may have additional fields. Maps still require the type of their values.
 func open(s *jsonschema.Schema) {
 	if s == nil {
 		return
@@ -119,8 +119,8 @@ func open(s *jsonschema.Schema) {
 	}
 }
 
-// writePlanSchema writes the schema of the plans of bench, of verify and of both with http. A key that has two meanings
-// takes the values of both.
+// writePlanSchema writes one schema for the plans of all commands. If a key has different meanings in two commands,
+// the schema allows the values of both.
 func (e Env) writePlanSchema(w io.Writer) error {
 	properties := map[string]any{phasesKey: phaseSchema(), servicesKey: serviceSchema()}
 	meanings := map[string][]any{}

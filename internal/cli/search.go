@@ -22,10 +22,10 @@ const (
 	searchWarmup   = 500 * time.Millisecond
 )
 
-// variable is a setting whose largest value can be searched for.
+// variable is a setting, such as the rate, whose largest acceptable value the search can find.
 type variable struct {
 	name   string
-	search compare.Search // first and largest value
+	search compare.Search // smallest and largest value to try
 	get    func(*workload.Shape) float64
 	set    func(*workload.Shape, float64)
 }
@@ -111,7 +111,7 @@ func (s *search) check(stop context.Context) error {
 	return nil
 }
 
-// steps yields the plans at the values that the search tries.
+// steps runs the search, and yields the plan for each value that the search tries.
 func (s *search) steps(yield func(*step) bool) {
 	by := s.over.search
 	if s.o.Flags.Changed(s.over.name) {
@@ -119,14 +119,15 @@ func (s *search) steps(yield func(*step) bool) {
 	}
 	by.Step = s.precision
 	by.Try = func(at float64) (compare.GateResult, error) { return s.try(yield, at) }
-	s.found, _ = by.Run() // the series returns the error
+	s.found, _ = by.Run() // the error is in the series
 	s.found.Objective, s.found.Over = s.objective.Text, s.over.name
 }
 
-// errEnded ends a search whose series has ended.
+// errEnded makes the search return when its series has ended.
 var errEnded = errors.New("the search was ended")
 
-// try runs the plan at one value. If too little was measured, it repeats the run with a longer duration.
+// try runs the plan at one value, and returns the result for the objective. If the run measured too little to decide,
+// it is repeated with a longer duration.
 func (s *search) try(yield func(*step) bool, at float64) (r compare.GateResult, err error) {
 	p := s.o.plan
 	s.over.set(&p.Workload, at)

@@ -14,20 +14,20 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// servicesKey is the key for the list of services in a plan's file. There is no flag of this name: a command line has
-// one service, in the command http.
+// servicesKey is the key of the list of services in a plan's file. It has no flag: on a command line, the command
+// "http" takes one service.
 const servicesKey = "services"
 
-// serviceSettings lists the settings of a service in a plan's file, which are flags of http. The load is that of the
-// plan.
+// serviceSettings lists the flags of "http" that a service in a plan's file may set. The load is not among them,
+// because the plan sets one load for all services.
 func serviceSettings(flags *pflag.FlagSet) []string {
 	return settings.Having(flags, func(f *pflag.Flag, v *settings.Value) bool {
 		return v.Part == setting || f.Name == "fault" || f.Name == "burst"
 	})
 }
 
-// settleServices reads the services in a plan's file. If the plan names no topology, lock or deployment, it only
-// visits the services.
+// settleServices reads the services in a plan's file. If the user sets no topology, lock or address, only services
+// are tested, and no locks.
 func (o *options) settleServices() {
 	if o.Lists[servicesKey] == nil {
 		return
@@ -52,13 +52,13 @@ func (o *options) settleServices() {
 	o.plan.Topologies, o.plan.Locks, o.plan.Scenarios = nil, nil, nil
 	for _, name := range append(locking, scenarioFlag) {
 		if v := o.Value(name); v != nil {
-			v.Text = "" // the printed plan does not name them either
+			v.Text = "" // the plan that is printed omits them, too
 		}
 	}
 }
 
-// readService reads a service in a plan's file. It reports errors with their places, and returns nil if the service is
-// not a list of settings.
+// readService reads one service in a plan's file, and reports mistakes with their lines. It returns nil if the entry
+// is not a YAML mapping.
 func (o *options) readService(n *yaml.Node) *options {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -85,7 +85,7 @@ func (o *options) readService(n *yaml.Node) *options {
 	return s
 }
 
-// writeServices writes the services in the form of a plan's file, with the origin of each setting.
+// writeServices writes the services as in a plan's file. Each line has the origin of its setting as a comment.
 func (o *options) writeServices(p *human.Printer) {
 	if len(o.services) > 0 {
 		p.Line("%-40s # %s", servicesKey+":", o.Place(o.Lists[servicesKey]))
@@ -114,7 +114,8 @@ func serviceSchema() map[string]any {
 	}
 }
 
-// repeatService returns the command line that visits one service of a plan again; empty if it is not found.
+// repeatService returns the command line that tests one service of a plan again; empty if there is no service of that
+// name.
 func repeatService(root *cobra.Command, p harness.Plan, name string) string {
 	if len(p.Phases) > 0 {
 		return repeat(root, p) // http does not accept a plan with several services

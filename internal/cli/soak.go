@@ -26,16 +26,16 @@ const (
 	soakLength = time.Hour
 	soakRate   = 200
 	soakTold   = time.Minute
-	soakKeeps  = 2 << 30 // bytes of histories of rounds that did not pass
+	soakKeeps  = 2 << 30 // limit in bytes of the saved histories of rounds that did not pass
 )
 
-// soaking is a test of locks that takes hours, in rounds. Between rounds no worker runs. So each round is judged as a
-// whole, and then deleted.
+// soaking is a test of locks that runs for hours, in rounds. No worker runs between two rounds, so that each round
+// can be judged separately. A round that passed is then deleted.
 type soaking struct {
 	*series
 	length  time.Duration
 	disturb bool
-	rounds  []harness.Plan // the kinds of rounds, which take turns
+	rounds  []harness.Plan // plans of the rounds; the last is followed by the first again
 	sum     results.Soak
 	now     string // name of the current round
 	told    time.Time
@@ -90,8 +90,8 @@ func (s *soaking) answer(stop context.Context, err error) int {
 	return s.e.answer(s.o, result{x, document, text, s.dir, "soak.json", s.sum.Standing, nil})
 }
 
-// check finds all errors, and makes the rounds. If there are several locks, it drops those that the servers cannot
-// run. It prints how much memory and disk space may be needed.
+// check collects all mistakes, and makes the rounds. If there are several locks, it drops those that the version of
+// the server cannot run. It prints how much memory and disk space is needed.
 func (s *soaking) check(stop context.Context) error {
 	o, p := s.o, s.o.plan
 	if len(o.plan.Phases) > 0 {
@@ -136,8 +136,8 @@ func (s *soaking) check(stop context.Context) error {
 	return nil
 }
 
-// inTurn makes the rounds: the load on each lock, then one scenario on each lock to which it applies, then the load
-// again, and so on.
+// inTurn makes the rounds. The order is: the load on each lock, the first scenario on each lock, the load on each
+// lock again, the second scenario, and so on. A scenario is left out for locks to which it does not apply.
 func (s *soaking) inTurn(load, strained *harness.Job) {
 	one := func(job *harness.Job, c *harness.Combination) harness.Plan {
 		p := job.Plan
@@ -165,7 +165,7 @@ func (s *soaking) inTurn(load, strained *harness.Job) {
 	}
 }
 
-// steps yields rounds until the time is over.
+// steps yields rounds until the time is over, or until inARow consecutive rounds could not be run.
 func (s *soaking) steps(yield func(*step) bool) {
 	for n, broken := 0, 0; time.Since(s.begun) < s.length && broken < inARow; n++ {
 		st := &step{plan: s.rounds[n%len(s.rounds)]}
@@ -192,7 +192,7 @@ func (s *soaking) steps(yield func(*step) bool) {
 	}
 }
 
-// take counts a round, and deletes its run if it passed.
+// take counts a round. It deletes the round's files if the round passed, or if saved rounds take too much space.
 func (s *soaking) take(run *results.Run) error {
 	j := run.Judgement()
 	j.Saved = filepath.Join(s.dir, run.Name)
@@ -215,7 +215,7 @@ func (s *soaking) line() string {
 		megabytes(crew.Resident()), megabytes(s.sum.Kept))
 }
 
-// soakLines is an output that prints a line each minute.
+// soakLines is an output that prints a summary of the rounds every minute.
 type soakLines struct{ *soaking }
 
 func (soakLines) close(context.Context, string) error { return nil }

@@ -34,7 +34,7 @@ func (e Env) tourCommand() *cobra.Command {
 	}))
 }
 
-// errTourEnded ends a tour whose series has ended. The series has the reason.
+// errTourEnded ends a tour after its series has ended. The error of the series has the reason.
 var errTourEnded = errors.New("the tour was ended")
 
 func (e Env) tour(ctx context.Context, s signals, root *cobra.Command, o *options) int {

@@ -33,7 +33,7 @@ func (p *livePage) tell(e harness.Event) {
 	p.server.Publish(p.next(e))
 }
 
-// close replaces the page by the report in a file.
+// close replaces the live page by the report in the file.
 func (p *livePage) close(ctx context.Context, file string) error {
 	p.server.Close(ctx, file)
 	return nil

@@ -26,10 +26,11 @@ import (
 	"hammerlock/topologies"
 )
 
-// keptTime is the length of the history that a watch keeps on disk, to save the part around a violation.
+// keptTime is how much of its history a watch keeps on disk. When a violation occurs, the part around it is saved.
 const keptTime = 10 * time.Minute
 
-// wirePlan returns the plan of wire without flags. A user's program runs once, unless the user asks for more runs.
+// wirePlan returns the default plan of the command "wire", which watches a program's Redis traffic. The program is
+// run once by default.
 func (e Env) wirePlan() harness.Plan {
 	p := e.verifyPlan()
 	p.Topologies, p.Scenarios, p.Faults, p.Duration, p.Attempts = nil, nil, []string{faults.None}, 0, 1
@@ -64,7 +65,8 @@ func (e Env) wireCommand() *cobra.Command {
 	}))
 }
 
-// watches adds the command to watch to the plan, and prints the violations that a replication stream alone proves.
+// watches puts the command line of the program to watch into the plan. It also makes the plan print violations that
+// the replication stream alone proves.
 func (o *options) watches(e Env, args []string) {
 	w := o.plan.Program
 	w.Args = args
@@ -73,12 +75,12 @@ func (o *options) watches(e Env, args []string) {
 		w.Command, w.Whole = line(args), line(o.plan.Attach.Secrets.Whole("", args))
 		w.Output = e.terminals[1]
 	}
-	if o.Flags.Changed("topology") && len(o.plan.Topologies) == 0 { // a name was given, but it is wrong
+	if o.Flags.Changed("topology") && len(o.plan.Topologies) == 0 { // the name was wrong; this finds further mistakes
 		o.plan.Topologies = topologies.All[:1]
 	}
 	to := e.Stdout
 	if o.json {
-		to = e.Stderr // stdout is for JSON documents
+		to = e.Stderr // stdout is for the JSON document
 	}
 	if o.json && o.endless() {
 		o.live = append(o.live, func(context.Context, Env) shows { return shows{cuts{e.Stdout}} })
@@ -89,8 +91,8 @@ func (o *options) watches(e Env, args []string) {
 	}
 }
 
-// cuts prints one line of JSON for each run that is cut out around a violation during a watch. The document of the
-// watch itself comes at its end.
+// cuts prints a line of JSON for each violation during a watch. The line describes the run that was saved around the
+// violation. The document on the whole watch follows at the end.
 type cuts struct{ to io.Writer }
 
 func (c cuts) tell(e harness.Event) {
@@ -101,14 +103,14 @@ func (c cuts) tell(e harness.Event) {
 	if status, _ := e.Run.Safety(); status == checker.Fail {
 		x.Code = Violation
 	}
-	_ = encoder(c.to).Encode( // an error does not matter: the run is saved
+	_ = encoder(c.to).Encode( // an error does not matter, because the run is saved
 		Document{Schema: schema, Exit: x, Saved: e.Folder, Runs: []results.Run{*e.Run}})
 }
 
 func (c cuts) close(context.Context, string) error { return nil }
 
-// tapped changes the exit if only a replication stream was read. The stream does not show waiters, so only a violation
-// matters.
+// tapped adjusts the exit code of a watch that reads only a replication stream. The stream does not show waiting
+// clients, which leaves checks undecided. Then only a violation counts.
 func (o *options) tapped(x Exit) Exit {
 	switch w := o.plan.Program; {
 	case w == nil || !w.TapOnly:
@@ -120,13 +122,13 @@ func (o *options) tapped(x Exit) Exit {
 	return x
 }
 
-// endless tells whether a command runs until a user ends it. An interrupt then does not count as an early end.
+// endless tells whether the command runs until the user interrupts it. The interrupt is then a normal end.
 func (o *options) endless() bool { return o.plan.Program != nil && o.plan.Program.Command == "" }
 
 func (o *options) wireFlags() {
 	p, w := &o.plan, o.plan.Program
 	o.Flags.SetNormalizeFunc(func(f *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "to" { // the flag's old name
+		if name == "to" { // former name of the flag
 			name = addrFlag
 		}
 		return settings.Normal(f, name)
@@ -184,7 +186,7 @@ func (o *options) wireFlags() {
 	o.has(reportOutput, webOutput, metricsOutput, lingerOutput, otlpOutput, jsonOutput, quietOutput, dashboardOutput)
 }
 
-// wirePatterns declares the flags for the keys to watch, and for variables of the command.
+// wirePatterns declares the flags with patterns of keys to watch, and with variables for the watched program.
 func (o *options) wirePatterns(locks, data, env *[]string) {
 	pattern := func(text string) error {
 		if _, err := path.Match(text, ""); err != nil || text == "" {
@@ -229,7 +231,7 @@ func holder(to *witness.Holder, text string) error {
 	return nil
 }
 
-// repeatProgram returns the command line that repeats a watch, without secrets.
+// repeatProgram returns the command line that repeats a watch. It contains no passwords.
 func repeatProgram(c *cobra.Command, given []string) string {
 	parts := []string{typed("verify"), "wire"}
 	c.Flags().VisitAll(func(f *pflag.Flag) {

@@ -18,8 +18,8 @@ import (
 // aclLine is the line in docs/WIRE.md that makes a user for the tap.
 var aclLine = regexp.MustCompile(`(?m)^    (ACL SETUSER .*)$`)
 
-// TestLiveTapNeedsLittle: the rights in the document suffice to read a stream, and do not include reading or writing a
-// key. With any of these rights missing, the tap is refused.
+// TestLiveTapNeedsLittle: the rights that docs/WIRE.md lists suffice to read a replication stream. They do not allow
+// reading or writing keys. If one of the rights is missing, the watch reports an error.
 func TestLiveTapNeedsLittle(t *testing.T) {
 	t.Parallel()
 	document, err := os.ReadFile("../../docs/WIRE.md")
@@ -74,8 +74,8 @@ func TestLiveTapNeedsLittle(t *testing.T) {
 	}
 }
 
-// TestLiveProxyOfAReplica: a proxy of a replica tells the address of the primary. Without a tap, the right to TIME is
-// not needed.
+// TestLiveProxyOfAReplica: a proxy in front of a replica tells the user the address of the primary. If no replication
+// stream is read, the right to the command TIME is not needed.
 func TestLiveProxyOfAReplica(t *testing.T) {
 	t.Parallel()
 	a := testbed.Up(t, "single", topologies.Options{}).Sites[0].Access()

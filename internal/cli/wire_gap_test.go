@@ -47,8 +47,8 @@ func overwritten(t *testing.T, c redis.UniversalClient, said *lockedBuffer, key 
 	})
 }
 
-// TestLiveWatchGoesOn: the watch of a stream continues when its connection is killed, when clients are paused, and
-// when the server is restarted. It tells what it could not see, and reports no violation for that.
+// TestLiveWatchGoesOn: the watch of a replication stream continues after its connection is killed, after clients are
+// paused, and after the server is restarted. It reports what it missed, and reports no violation because of that.
 func TestLiveWatchGoesOn(t *testing.T) {
 	t.Parallel()
 	top := testbed.Up(t, "single", topologies.Options{})
@@ -80,8 +80,8 @@ func TestLiveWatchGoesOn(t *testing.T) {
 	}
 }
 
-// TestLiveWatchOfAFailover: the watch of a primary that dies continues with the stream of the same server, now a
-// replica of the new primary. It sees the locks there.
+// TestLiveWatchOfAFailover: the primary of a watch dies. When that server is back, as a replica of the new primary,
+// the watch reads its stream again, and sees the locks there.
 func TestLiveWatchOfAFailover(t *testing.T) {
 	t.Parallel()
 	top := testbed.Up(t, "sentinel", topologies.Options{})

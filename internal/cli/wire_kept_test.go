@@ -22,8 +22,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestLiveWireKeepsPasswords: the program gets all values that were given for it, including passwords. Nothing shows
-// or saves the passwords.
+// TestLiveWireKeepsPasswords: the watched program gets all values that the user gave for it, including passwords. No
+// output and no saved file contains the passwords.
 func TestLiveWireKeepsPasswords(t *testing.T) {
 	t.Parallel()
 	wireServer(t)
@@ -98,8 +98,8 @@ func TestLiveWireIsKeptMeanwhile(t *testing.T) {
 	}
 }
 
-// TestLiveTapOnlyIsKeptMeanwhile: the history from a stream alone is on disk during the watch. It can be judged like
-// after a kill -9. The metrics count grants and violations.
+// TestLiveTapOnlyIsKeptMeanwhile: a watch of a replication stream writes its history to disk while it runs. So the
+// history can be judged even if the watch is killed. The metrics count grants and violations.
 func TestLiveTapOnlyIsKeptMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := testbed.Up(t, "single", topologies.Options{}).Sites[0]
@@ -161,8 +161,8 @@ func TestLiveTapOnlyIsKeptMeanwhile(t *testing.T) {
 	}
 }
 
-// TestLiveWireOpensItsFolderFirst: a folder that cannot be made is a mistake, as for every command, and nothing is
-// started.
+// TestLiveWireOpensItsFolderFirst: an output directory that cannot be made is reported as a mistake. The program to
+// watch is not started.
 func TestLiveWireOpensItsFolderFirst(t *testing.T) {
 	t.Parallel()
 	wireServer(t)

@@ -34,8 +34,8 @@ func (o own) handOffs() [][2]float64 {
 	return [][2]float64{{0, longest}}
 }
 
-// within tells whether a percentile of the run agrees with those of the log. It allows for the rounding of histograms,
-// and for the late reading of a stream.
+// within tells whether a percentile of the run agrees with the program's own log. It allows for the rounding of
+// histograms, and for a stream that is read up to late after the event.
 func within(got *int64, log [][2]float64, q float64, late time.Duration) bool {
 	var least, most []float64
 	for _, x := range log {
@@ -48,8 +48,8 @@ func within(got *int64, log [][2]float64, q float64, late time.Duration) bool {
 	return got != nil && lo <= time.Duration(*got).Seconds() && time.Duration(*got).Seconds() <= hi
 }
 
-// TestLiveLockNumbers: for an unchanged program, the counts of its locks agree with its own log. They come from a
-// proxy and from a tap alone at the same time. Counts that a tap cannot know are absent.
+// TestLiveLockNumbers: counts of locks agree with the log of the watched program. The counts come from a proxy and
+// from a replication stream, at the same time. Counts that a stream cannot provide are absent.
 func TestLiveLockNumbers(t *testing.T) {
 	t.Parallel()
 	python := live.Python(t, "redis")

@@ -33,8 +33,8 @@ func used() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkWatchAlone measures the share of a core that the watch of a stream takes, with its recorder and its
-// metrics, at 20 000 writes of locks a second. The writes come from another process.
+// BenchmarkWatchAlone measures the share of one core that watching a replication stream takes, at 20 000 writes to
+// locks a second. This includes recording and metrics. Another process makes the writes.
 func BenchmarkWatchAlone(b *testing.B) {
 	s := testbed.Up(b, "single", topologies.Options{}).Sites[0]
 	a, c := s.Access(), s.Client(topologies.ClientOptions{})
@@ -60,8 +60,8 @@ func BenchmarkWatchAlone(b *testing.B) {
 	<-ended
 }
 
-// alone returns the share of a core that this process takes for a while, with writes that reach a server, or with
-// writes that do not.
+// alone returns the share of one core that this process uses. With loaded, redis-cli sends writes to the server;
+// without, the same writes go to "cat", which shows the cost of sending them.
 func alone(b *testing.B, a topologies.Access, loaded bool) float64 {
 	host, port, _ := strings.Cut(a.Addrs[0], ":")
 	pipe := exec.CommandContext(b.Context(), "redis-cli", "-h", host, "-p", port, "-a", a.Password, "--pipe")

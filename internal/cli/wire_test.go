@@ -29,8 +29,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// wireProgram is the environment variable that turns this test binary into a program with a lock; its value names the
-// lock. wireCounts names the file for the program's own counts.
+// wireProgram is an environment variable. If it is set, this test binary acts as a program with a lock, whose name is
+// the value. wireCounts has the path of the file for the program's own counts.
 const (
 	wireProgram = "HAMMERLOCK_TEST_WIRE"
 	wireCounts  = "HAMMERLOCK_TEST_COUNTS"
@@ -91,8 +91,8 @@ func TestLiveWireProgram(t *testing.T) {
 	}
 }
 
-// serveViews is a service that counts page views under a wrong lock, which it deletes even if another client has it.
-// It uses one connection for each visit. It ends when it is killed.
+// serveViews is a service that counts page views under a wrong lock: its release deletes the lock even if another
+// client holds it. It uses one connection for each request, and runs until it is killed.
 func serveViews(t *testing.T, options *redis.Options) {
 	c := redis.NewClient(options)
 	var visits atomic.Int64
@@ -167,8 +167,8 @@ func causeOf(r *results.Run, name string) string {
 	return ""
 }
 
-// TestLiveWire: every grant and release that an unchanged program counts is read, and none is invented. A right lock
-// is not accused. A lock that deletes the locks of others is.
+// TestLiveWire: the watch sees every grant and release that the unchanged program counts, and no others. It finds no
+// fault with a right lock. It finds the fault of a lock that deletes the locks of other clients.
 func TestLiveWire(t *testing.T) {
 	t.Parallel()
 	program := []string{"--", os.Args[0], "-test.run", "^TestLiveWireProgram$"}
@@ -196,8 +196,8 @@ func TestLiveWire(t *testing.T) {
 	}
 }
 
-// TestLiveWireOfOtherLanguages: each wrong lock of a Python program is found with its cause, and its right lock
-// passes.
+// TestLiveWireOfOtherLanguages: for a Python program, the watch reports each wrong lock with its cause, and passes
+// the right lock.
 func TestLiveWireOfOtherLanguages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -262,8 +262,8 @@ func TestLiveWiredService(t *testing.T) {
 	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || len(d.Runs) != 2 || code != Violation {
 		t.Fatalf("exit %d, %v\n%s%s", code, err, stdout.String(), stderr.String())
 	}
-	// A late holder stores while another holds the lock, and deletes the other's lock. Which of the two is reported
-	// first depends on the visits.
+	// A late holder does two wrong things: it stores while another client holds the lock, and it deletes that
+	// client's lock. Which of them is reported first depends on timing.
 	if got := causeOf(&d.Runs[1], "exclusion"); d.Runs[0].Views.Lost == 0 || got != "fail foreign-release" &&
 		got != "fail overrun" {
 		t.Errorf("%d page views lost; on the wire: %s", d.Runs[0].Views.Lost, got)
@@ -298,9 +298,9 @@ func TestLiveWireScenarios(t *testing.T) {
 	}
 }
 
-// TestLiveWireOfDeployments: redis-py's lock behind sentinels and in a cluster. When the primary is killed, each grant
-// and release that the program counted is seen, and the lock is not accused. When a failover forgets a grant, the
-// verdict is about the service.
+// TestLiveWireOfDeployments watches the lock of redis-py behind sentinels and in a cluster, while the primary is
+// killed. All grants and releases that the program counted are seen, and the lock is not blamed. If the failover
+// loses a grant, the verdict blames the service.
 func TestLiveWireOfDeployments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
@@ -380,8 +380,8 @@ func TestLiveWireOfNoProgram(t *testing.T) {
 	}
 }
 
-// TestLiveWireAsksForAPassword: each server that needs a password is named, with the flag to give, and the command is
-// not started.
+// TestLiveWireAsksForAPassword: the error names each server that needs a password, and the flag to give. The program
+// to watch is not started.
 func TestLiveWireAsksForAPassword(t *testing.T) {
 	t.Parallel()
 	top := testbed.Up(t, "redlock", topologies.Options{})
@@ -445,8 +445,8 @@ func TestLiveWireOfDeploymentsOfOthers(t *testing.T) {
 	}, Inconclusive, ": it is a node of a cluster")
 }
 
-// TestLiveTapOnly: with a stream alone, a lock without an expiry and an overwritten lock are reported immediately, and
-// a right lock is not reported.
+// TestLiveTapOnly: from a replication stream alone, the watch immediately reports a lock without an expiry, and a
+// lock that was overwritten. It does not report a right lock.
 func TestLiveTapOnly(t *testing.T) {
 	t.Parallel()
 	top, err := topologies.All[0].Up(t.Context(), topologies.Options{Server: wireServer(t)})

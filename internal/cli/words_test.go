@@ -21,8 +21,8 @@ import (
 	"hammerlock/scenarios"
 )
 
-// TestEveryWordOnTheScreenIsExplained: explain knows each heading of a row or column as it stands on the screen, and
-// every verdict, cause, check, scenario, metric and claim.
+// TestEveryWordOnTheScreenIsExplained: "bench explain" knows each heading of a row or column, exactly as printed. It
+// also knows every verdict, cause, check, scenario, metric and claim.
 func TestEveryWordOnTheScreenIsExplained(t *testing.T) {
 	words := []string{"metrics"}
 	for _, dir := range []string{"../../results", "../../results/compare"} {
@@ -57,8 +57,8 @@ func TestEveryWordOnTheScreenIsExplained(t *testing.T) {
 	}
 }
 
-// headings returns the texts that name rows and columns in the files of a package: labels of facts, and lists of
-// literals.
+// headings returns the headings of rows and columns that the files of a package print. It finds them in calls with
+// literal texts.
 func headings(t *testing.T, dir string) (all []string) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -94,8 +94,7 @@ func headings(t *testing.T, dir string) (all []string) {
 	return slices.DeleteFunc(all, func(s string) bool { return strings.Trim(s, " -") == "" })
 }
 
-// headingsOf returns the headings that a call writes: the label of a fact or of a row, or the columns of a line of
-// literals.
+// headingsOf returns the headings that a call prints: the label of a fact or row, or the columns of a line.
 func headingsOf(call *ast.CallExpr) []string {
 	name := ""
 	switch f := call.Fun.(type) {
@@ -155,7 +154,7 @@ func TestEveryCauseIsExplained(t *testing.T) {
 	}
 }
 
-// TestEveryCauseHasARemedy: each cause that breaks a claim has a remedy. It is a sentence, and points to files that
+// TestEveryCauseHasARemedy: the glossary has a remedy for each cause. A remedy is a sentence, and files that it names
 // exist.
 func TestEveryCauseHasARemedy(t *testing.T) {
 	for _, claim := range history.AllClaims {
