@@ -13,8 +13,8 @@ import (
 	"hammerlock/workload"
 )
 
-// attach connects to the existing deployment that the plan names, and makes it the plan's topology. It returns nil if
-// the plan names none, or has errors. The caller calls done when it no longer needs the deployment.
+// attach connects to the existing deployment that the plan names, and makes it the plan's topology. It returns a nil
+// topology if the plan names no deployment or has mistakes. Call done when the deployment is no longer needed.
 func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()) {
 	p, nothing := c.plan, func() {}
 	if !p.Attach.Asked() {
@@ -24,7 +24,7 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 		c.mistake("redis-server", "names what to start; with --addr nothing is started")
 	}
 	if p.Counter.Name == workload.RedisCounter.Name {
-		p.Counter, _ = workload.FindCounter("sqlite") // it is in a file, which worker processes can share
+		p.Counter, _ = workload.FindCounter("sqlite") // it is a file, which worker processes can share
 		c.counted = "in " + p.Counter.Name + " on this machine"
 	}
 	if p.Counter.Place == workload.OwnServer {
@@ -32,7 +32,7 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 			strings.Join(c.countersBut(func(s workload.CounterSpec) bool { return s.Place == workload.OwnServer }),
 				", "))
 	}
-	if len(p.Topologies) == 0 { // an error in --topology was already reported
+	if len(p.Topologies) == 0 { // a mistake in --topology was already reported
 		return nil, nothing
 	}
 	kind := p.Topologies[0]
@@ -67,7 +67,7 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 	}
 }
 
-// server returns the server program: that of the running servers, or the one that will be started.
+// server returns the program of the servers under the locks: that of the attached servers, or the one to start.
 func (c *check) server(ctx context.Context, attached *topologies.Topology) topologies.Server {
 	switch {
 	case attached != nil:
@@ -78,7 +78,8 @@ func (c *check) server(ctx context.Context, attached *topologies.Topology) topol
 	return c.toStart(ctx)
 }
 
-// preflight checks that an existing deployment allows everything that the runs will need. It reports the results.
+// preflight tries, before any load, whether an existing deployment permits all commands that the runs need. It prints
+// or reports what it finds.
 func (c *check) preflight(ctx context.Context, t *topologies.Topology, all []Combination) {
 	if t == nil || len(c.mistakes) > 0 {
 		return
@@ -108,8 +109,8 @@ func (c *check) preflight(ctx context.Context, t *topologies.Topology, all []Com
 	}
 }
 
-// tried prepares a lock for the preflight test. It starts the lock's program, if there is one; the returned function
-// ends the program. Background renewals are not tested.
+// tried prepares a lock for the preflight. If the lock is in a separate program, it starts that program. The returned
+// function ends the program. The preflight does not try renewals of the lease.
 func tried(ctx context.Context, t *topologies.Topology, s locks.Spec) (locks.Spec, func(), error) {
 	if s.Program == nil {
 		return s, func() {}, nil

@@ -10,8 +10,8 @@ import (
 	"hammerlock/internal/deployment"
 )
 
-// attend prepares to watch the machine, the servers and the workers' keys. For a watched program, only the traffic of
-// the servers is known.
+// attend prepares the watch over this machine, the servers, and the keys of the locks. For a watched program it only
+// prepares the watch over this machine.
 func (x *Run) attend() {
 	lane := func() *history.Lane { return x.record.Lane(ownSlots) }
 	plan := &x.combo.Plan
@@ -26,11 +26,11 @@ func (x *Run) attend() {
 		Closely: len(x.combo.Steps) > 0 && x.combo.Scenario.Name == ""})
 }
 
-// watchGap is the shortest recorded pause while a program is watched for weeks. Shorter pauses would be too many, and a
-// judge allows a busy machine delays of this length in any case.
+// watchGap is the shortest pause that is recorded while a program is watched, perhaps for weeks. Shorter pauses would
+// fill the history, and judges tolerate delays of this length anyway.
 const watchGap = time.Second
 
-// gap returns the shortest pause of this process that is recorded.
+// gap returns the shortest pause of this process that the heartbeat records.
 func (x *Run) gap() time.Duration {
 	if x.endless() {
 		return watchGap
@@ -38,9 +38,9 @@ func (x *Run) gap() time.Duration {
 	return crew.Gap(x.combo.Plan.Workload.TTL)
 }
 
-// background starts the activities beside the visits. They collect records, read the servers' counters, and watch
-// servers and keys; for a watched program, they cut out violations. The returned function ends them, and returns the
-// servers' costs. A run that ended early is measured up to its end.
+// background starts all activities beside the visits. They collect records, read the servers' counters, and watch
+// servers and keys. For a watched program, they save each violation. Call end to stop them; it returns the work that
+// the servers did.
 func (x *Run) background(ctx context.Context) (end func() costs) {
 	var all sync.WaitGroup
 	var cost costs

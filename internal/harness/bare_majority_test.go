@@ -14,9 +14,9 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestARightRedlockWhoseSiteComesBackEmpty ends one of five sites repeatedly, while workers compete for the lock and
-// replies are lost. A grant may have been on a bare majority of the sites, so the lock is never accused. The run lasts
-// until enough ends were seen; the machine determines how long that takes.
+// TestARightRedlockWhoseSiteComesBackEmpty: one of five sites is shut down and restarted without its keys, while
+// workers compete for the lock. Replies are lost, so a grant may be on only three sites, and a second grant is
+// possible. The lock must not be blamed. The run lasts until the site was restarted often enough.
 func TestARightRedlockWhoseSiteComesBackEmpty(t *testing.T) {
 	t.Parallel()
 	live.Again(t, func(int) string {
@@ -63,8 +63,8 @@ func TestARightRedlockWhoseSiteComesBackEmpty(t *testing.T) {
 
 const mostRestarts = 4
 
-// restarts ends a server without a fault, whenever more visits are done. It starts the server, without its keys, when
-// more visits are done without it. So the suite has seen it down. It returns the number of ends.
+// restarts shuts a server down and starts it again without its keys, up to mostRestarts times. Between these steps it
+// waits for visits, so that the suite sees each state. It returns the number of restarts.
 func restarts(t *testing.T, n *topologies.Node, visits *atomic.Int64, over <-chan struct{}) (times int) {
 	t.Helper()
 	more := func(by int64) bool {

@@ -12,27 +12,27 @@ import (
 	"hammerlock/results"
 )
 
-// batch is the part of a job with all scenarios for one lock on one topology.
+// batch is the part of a job with one lock on one topology. It has a combination for each scenario.
 type batch struct {
 	*Job
-	since time.Time // time at which its time budget began
+	since time.Time // start of the time budget
 	room  room
-	runs  map[int]*results.Run // number of a combination -> its run
+	runs  map[int]*results.Run // number of a combination -> its latest run
 	open  []question
-	ended string // reason why no further run of the job begins; empty = they continue
-	dead  string // reason why no further scenario of this lock and topology begins; empty = they continue
+	ended string // reason why no further run of the job begins; empty = runs may begin
+	dead  string // reason why this batch has no further runs; empty = runs may begin
 	err   error
 }
 
-// question is a combination without a verdict.
+// question is a combination that needs a run, either the first or a repetition.
 type question struct {
 	number int
-	longer int   // factor by which its next run must be longer; 1 = nothing was too slow
-	shared bool  // other runs were in progress beside the last run
-	broke  error // reason why the last run could not be carried out; nil = it could
+	longer int   // factor by which a repetition must be longer; 1 = the same length
+	shared bool  // other runs were in progress during the last run
+	broke  error // why the last run could not be made; nil = it was made
 }
 
-// spoilt tells whether the last run was too slow, perhaps because of parallel runs.
+// spoilt tells whether the last run was too slow while other runs were in progress, which may be the reason.
 func (q question) spoilt() bool { return q.shared && q.longer > 1 }
 
 type outcome struct {
@@ -41,10 +41,11 @@ type outcome struct {
 	err error
 }
 
-// of returns the names of the topology and the lock, whose scenarios share a time budget.
+// of returns a name for the topology and the lock. All scenarios of this pair share a time budget.
 func (c *Combination) of() string { return c.Topology.Name + " " + c.Lock.Name }
 
-// all runs every combination once. Then it repeats those without a verdict.
+// all runs the combinations numbered from, from+1, ... up to but not including to. Then it repeats those that ended
+// without a verdict.
 func (b *batch) all(ctx, stop context.Context, from, to int) {
 	var all []question
 	for n := from; n < to; n++ {
@@ -55,8 +56,8 @@ func (b *batch) all(ctx, stop context.Context, from, to int) {
 	b.again(ctx, stop)
 }
 
-// ask runs the combinations for which the function begins returns true, in parallel if the machine has room. Those that
-// need the machine for themselves come last, one after the other.
+// ask makes the runs, in parallel if the machine has room. It skips a run if the function begins returns false. Runs
+// that must not share the machine come last, one after the other.
 func (b *batch) ask(ctx, stop context.Context, all []question, begins func(question) bool) {
 	alone := func(q question) int {
 		if b.Combinations[q.number].Scenario.Alone || q.spoilt() {
@@ -67,7 +68,8 @@ func (b *batch) ask(ctx, stop context.Context, all []question, begins func(quest
 	if b.room.jobs != 1 {
 		slices.SortStableFunc(all, func(x, y question) int { return alone(x) - alone(y) })
 	}
-	// the keys of beside are the numbers of the running combinations; a value is true if others ran beside that one
+	// beside has an entry for each run in progress, by the number of its combination. The value is true if another
+	// run was in progress at the same time.
 	ended, beside := make(chan outcome), map[int]bool{}
 	started, starting := make(chan struct{}, len(all)), 0
 	for len(all) > 0 || len(beside) > 0 {
@@ -108,8 +110,8 @@ func (b *batch) ask(ctx, stop context.Context, all []question, begins func(quest
 	}
 }
 
-// begins tells whether to run a combination, and records the reason if not. The first combination is run even if it is
-// longer than the budget.
+// begins tells whether to run a combination. If not, it adds the reason to NotRun. first is the number of the batch's
+// first combination, which is run even if it is longer than the time budget.
 func (b *batch) begins(number, first int) bool {
 	c := &b.Combinations[number]
 	n := c.notRun(cmp.Or(b.ended, b.dead))
@@ -126,14 +128,14 @@ func (b *batch) begins(number, first int) bool {
 	return false
 }
 
-// spent tells whether a run of the given length would end after the time budget.
+// spent tells whether a run of the given duration would exceed the time budget.
 func (b *batch) spent(duration time.Duration) bool {
 	return time.Since(b.since)+duration > b.Plan.Budget
 }
 
-// take stores the outcome of a run.
+// take stores the outcome of a run. A run that needs a repetition is added to b.open.
 func (b *batch) take(o outcome) {
-	if o.err != nil && o.run == nil && o.shared { // parallel runs may have delayed the start of the servers
+	if o.err != nil && o.run == nil && o.shared { // other runs may have delayed the servers
 		o.longer, o.broke = 2, o.err
 		b.open = append(b.open, o.question)
 		return
@@ -145,7 +147,7 @@ func (b *batch) take(o outcome) {
 		} else if b.Enough != nil && b.Enough(o.run) {
 			b.ended = "a run before it has shown what was asked for"
 		}
-		if o.longer <= 1 { // a greater factor means that the machine was too slow
+		if o.longer <= 1 { // with a longer run, the lock may still be granted
 			b.dead = cmp.Or(b.dead, o.run.NeverGranted())
 		}
 		if o.longer > 0 {
@@ -157,10 +159,12 @@ func (b *batch) take(o outcome) {
 	}
 }
 
-// again repeats each run that ended without a verdict, with a longer duration and the next seed. It does so as often as
-// the plan allows and, for scenarios, while there is time. If the machine or a program was too slow, all times of the
-// scenario grow by the measured factor; otherwise only its duration does. A run that parallel runs may have slowed down
-// is first repeated alone with the same duration, which does not count as an attempt.
+// again repeats the runs that ended without a verdict, with the next seed and a longer duration. Plan.again limits
+// the number of repetitions, and the time budget limits those of scenarios.
+//
+// If the machine or a program was too slow, all times of the scenario grow by the measured factor. Otherwise only the
+// duration grows. A run that other runs may have slowed down is first repeated alone with the same duration. That
+// does not count as an attempt.
 func (b *batch) again(ctx, stop context.Context) {
 	for n, by := range b.Plan.again() {
 		open := b.open
@@ -191,7 +195,8 @@ func (b *batch) again(ctx, stop context.Context) {
 	}
 }
 
-// why returns what was wrong with the last run of a question, and records the run's name.
+// why returns what was wrong with the last run of a combination. It also adds the name of that run to the
+// combination's earlier runs.
 func (b *batch) why(q question) string {
 	if q.broke != nil {
 		return q.broke.Error()
@@ -202,32 +207,31 @@ func (b *batch) why(q question) string {
 	return why
 }
 
-// room decides how many runs are in progress. Most runs need little CPU time: they wait until leases end and faults
-// are healed.
+// room decides whether another run may begin beside those in progress. Most runs use little CPU time, since they wait
+// for leases to end and for faults to heal.
 type room struct {
-	jobs  int // fixed number of runs; 0 = as many as the machine can run
+	jobs  int // fixed number of parallel runs; 0 = as many as the machine can run
 	probe crew.Probe
-	since time.Time     // start of the current measurement
-	last  time.Time     // last call of the method more
-	late  time.Duration // largest delay of a call of more
-	busy  float64       // recent usage of the CPU cores by all programs, 0 to 1
-	own   float64       // recent usage by this process, 0 to 1
-	never bool          // other programs keep the machine busy, so its load tells nothing about the runs
+	since time.Time     // start of the current measurement of the machine
+	last  time.Time     // last call of more
+	late  time.Duration // largest delay of a call of more in the measurement
+	busy  float64       // share of the machine's CPU time that all programs use
+	own   float64       // share of the machine's CPU time that this process uses
+	never bool          // other programs kept the machine busy before the first run, so busy is ignored
 }
 
 const (
-	asked   = 10 * time.Millisecond  // time between two calls of the method more
-	settled = 200 * time.Millisecond // time of a measurement, so that it includes the newest run
-	// There is room for another run if no goroutine waits longer than prompt for a core, which would make holders
-	// late. Some of the CPU must also be idle, since the load of a run varies. The servers of a run use about as much
-	// CPU time as its workers.
+	asked   = 10 * time.Millisecond  // time between two calls of more
+	settled = 200 * time.Millisecond // length of a measurement, long enough to include the newest run
+	// There is room for another run under two conditions. No goroutine waits longer than prompt for a core, because
+	// longer waits make holders late. And some CPU time is idle (see full), because the load of a run varies. This
+	// process may use half of full, since the servers need about as much CPU time as the workers.
 	prompt = 8 * time.Millisecond
 	full   = 0.75
 )
 
-// more tells whether there is room for another run. It must be called every 10 ms. For a fifth of a second after the
-// last run began to work, it measures the delay of the calls, the waits of goroutines for a core, and the usage of the
-// cores.
+// more tells whether there is room for another run. The caller must call it every 10 ms, because it measures how late
+// the calls are. It returns false until it has measured for 200 ms since the newest run began to work.
 func (r *room) more(running int) bool {
 	if r.jobs > 0 {
 		return running < r.jobs
@@ -249,7 +253,7 @@ func (r *room) more(running int) bool {
 	return free && running < 2*runtime.GOMAXPROCS(0)+2
 }
 
-// anew starts a new measurement, because a run has begun to work.
+// anew starts a new measurement. Call it when a run has begun to work.
 func (r *room) anew() { r.since, r.late = time.Time{}, 0 }
 
 // foreign measures, before the first run, whether other programs keep the machine busy.
@@ -263,7 +267,7 @@ func (r *room) foreign() {
 	r.never = used.MachineCPU > full
 }
 
-// jobs returns the largest number of parallel runs; 0 = as many as the machine can run.
+// jobs returns the limit of parallel runs; 0 = as many as the machine can run.
 func (j *Job) jobs() int {
 	if j.Plan.alone() {
 		return 1
@@ -271,5 +275,5 @@ func (j *Job) jobs() int {
 	return j.Plan.Jobs
 }
 
-// Parallel tells whether several runs may be in progress at the same time.
+// Parallel tells whether the job may have several runs in progress at the same time.
 func (j *Job) Parallel() bool { return j.jobs() != 1 && len(j.Combinations) > 1 }

@@ -15,8 +15,8 @@ import (
 	"hammerlock/workload"
 )
 
-// TestTheBudget: the budget is for all scenarios of a lock on a topology. Except for the first, no scenario begins
-// that would end later.
+// TestTheBudget: all scenarios of a lock on a topology share a time budget. A scenario is skipped if it would end
+// after the budget, unless it is the first.
 func TestTheBudget(t *testing.T) {
 	for i, tt := range []struct {
 		number         int
@@ -37,8 +37,8 @@ func TestTheBudget(t *testing.T) {
 	}
 }
 
-// TestNothingBeginsAfterARunThatIsEnough: nor after a failed run if --fail-fast was given. The scenarios that are left
-// out are reported.
+// TestNothingBeginsAfterARunThatIsEnough: no run begins after Job.Enough returned true or, with --fail-fast, after a
+// failed run. The scenarios that are left out are reported.
 func TestNothingBeginsAfterARunThatIsEnough(t *testing.T) {
 	leak := &results.Run{Verdicts: []checker.Verdict{{Status: checker.Fail, Cause: history.Leak}}}
 	enough := func(run *results.Run) bool { return run.Verdicts[0].Cause == history.Leak }
@@ -67,8 +67,8 @@ func TestNothingBeginsAfterARunThatIsEnough(t *testing.T) {
 	}
 }
 
-// TestAScenarioIsStretched: load, faults and duration grow by the factor by which the machine was slow, at most eight
-// times. A scenario that was only too short gets a longer duration.
+// TestAScenarioIsStretched: if the machine was too slow, load, faults and duration grow by the measured factor, up to
+// eight. If a scenario was only too short, its duration alone grows.
 func TestAScenarioIsStretched(t *testing.T) {
 	const ms = time.Millisecond
 	c := Combination{Steps: []faults.Step{{Arg: "80ms", From: 200 * ms, To: 900 * ms}, {Arg: "20", From: 300 * ms}}}

@@ -15,7 +15,7 @@ import (
 	"hammerlock/workload"
 )
 
-// combinations returns all pairs of a lock of the plan and a topology on which it can run.
+// combinations returns all pairs of a topology of the plan and a lock of the plan that can run on it.
 func (c *check) combinations() (all []Combination) {
 	for _, topology := range c.plan.Topologies {
 		if wrong := c.unsettable(topology); wrong.Text != "" && c.everywhere() {
@@ -43,7 +43,8 @@ func (c *check) combinations() (all []Combination) {
 	return all
 }
 
-// unsettable returns why the servers of a topology cannot have the settings of the plan; the zero Mistake if they can.
+// unsettable returns the reason why servers of a topology do not support the settings of the plan. It returns the
+// zero Mistake if they do.
 func (c *check) unsettable(t topologies.Spec) human.Mistake {
 	p, can := c.plan, t.Can()
 	switch {
@@ -64,12 +65,12 @@ func (c *check) unsettable(t topologies.Spec) human.Mistake {
 	return human.Mistake{}
 }
 
-// everywhere tells whether the plan names all topologies. Topologies that do not fit a lock are then skipped without
-// an error.
+// everywhere tells whether the plan has all topologies. In this case, topologies that do not suit a lock are skipped
+// without an error.
 func (c *check) everywhere() bool { return len(c.plan.Topologies) == len(topologies.All) }
 
-// elsewhere tells whether a lock needs another kind of server, which another topology of the plan has. The plan then
-// compares kinds of servers, and skipping is no error.
+// elsewhere tells whether another topology of the plan suits the lock, while this one has another kind of server. The
+// plan then compares kinds of servers, so skipping a pair is no error.
 func (c *check) elsewhere(lock locks.Spec) bool {
 	fits, others := false, false
 	for _, t := range c.plan.Topologies {
@@ -78,14 +79,14 @@ func (c *check) elsewhere(lock locks.Spec) bool {
 	return fits && others
 }
 
-// strained replaces each combination by one for every scenario that applies to it.
+// strained replaces each combination by several, one for each scenario that applies to it.
 func (c *check) strained(all []Combination) (strained []Combination) {
 	if len(c.plan.Scenarios) == 0 {
 		return all
 	}
 	for _, x := range all {
 		if c.plan.Counter.Fits(x.Lock, 1) != "" {
-			strained = append(strained, x) // it is kept unchanged, so that its error is reported
+			strained = append(strained, x) // unchanged, so that its mistake is reported
 			continue
 		}
 		here := x.Topology
@@ -117,7 +118,7 @@ func (c *check) strained(all []Combination) (strained []Combination) {
 	return strained
 }
 
-// perPermit is the number of workers for each permit of a semaphore, so that visits have to wait.
+// perPermit is the number of workers for each permit of a semaphore. It is more than one, so that workers must wait.
 const perPermit = 4
 
 func (p Plan) under(s scenarios.Scenario, lock locks.Spec, on topologies.Spec) Plan {

@@ -18,12 +18,12 @@ import (
 	"hammerlock/workload"
 )
 
-// comparisons is the number of times that a deployment is compared with itself. One comparison only shows that it
-// works.
+// comparisons is the number of times that a deployment is compared with itself. A single comparison only shows that
+// comparing works.
 var comparisons = flag.Uint64("comparisons", 1, "how many comparisons of a deployment with itself (make aa: 20)")
 
-// TestAloneAThingIsComparedWithItself counts the false alarms of bench ab and bench compare. One in twenty is
-// expected.
+// TestAloneAThingIsComparedWithItself counts how often "bench ab" and "bench compare" report a difference between two
+// equal sides. About one comparison in twenty should.
 func TestAloneAThingIsComparedWithItself(t *testing.T) {
 	trials, tables := uint64(0), uint64(0)
 	for seed := range *comparisons {
@@ -45,8 +45,8 @@ func TestAloneAThingIsComparedWithItself(t *testing.T) {
 	}
 }
 
-// TestAlonePlantedDifferencesAreFound plants differences. The longer visits take a minute, so they are planted only if
-// there are many comparisons.
+// TestAlonePlantedDifferencesAreFound makes one side slower, and expects the difference to be reported. Longer visits
+// take a minute to detect, so they are tried only if comparisons is greater than one.
 func TestAlonePlantedDifferencesAreFound(t *testing.T) {
 	for _, p := range []planted{oneMoreTrip(comparedLoad), longerVisits}[:min(*comparisons, 2)] {
 		if err := p.find(t.Context()); err != nil {

@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	keyPlaces = 8               // largest number of simultaneous faults that a user injected with keys
-	keyHeals  = 3 * time.Second // duration of a fault that a user injected with a key
+	keyPlaces = 8               // largest number of faults in force at the same time that a user injected with keys
+	keyHeals  = 3 * time.Second // time after which a fault that a user injected with a key is healed
 )
 
-// controls returns the actions that a user may take during a run. An action that breaks something is recorded as a
-// fault.
+// controls returns the actions that a user may take during a run, for example with keys in a dashboard. If an action
+// breaks something, the history has it as a fault.
 func (x *Run) controls(ctx, ending context.Context) *measure.Controls {
 	inject := func(s faults.Step, healed time.Duration) error { return x.breaker.Inject(ctx, ending, s, healed) }
 	c := &measure.Controls{
@@ -62,14 +62,14 @@ func (x *Run) killOrStart(inject func(faults.Step, time.Duration) error, name st
 	return fmt.Errorf("there is no node %s", name)
 }
 
-// Limits of the rate, relative to the planned rate.
+// Limits of the rate, as factors of the planned rate.
 const (
 	slowest = 1.0 / 100
 	fastest = 100.0
 )
 
-// changeRate returns a function that multiplies the rate of all future visits, and returns the new rate. The change is
-// recorded as a fault of no duration, although it breaks nothing.
+// changeRate returns a function that multiplies the rate of future visits by a factor, and returns the new rate. The
+// history has each change as a fault without a duration, although nothing breaks.
 func (x *Run) changeRate() func(factor float64) (float64, error) {
 	var one sync.Mutex
 	plan := x.combo.Plan.Workload.Rate
@@ -111,10 +111,10 @@ func (x *Run) changeRate() func(factor float64) (float64, error) {
 	}
 }
 
-// pauseSuite records that a user has stopped the whole suite with ctrl-z.
+// pauseSuite records that a user is about to stop the whole suite with ctrl-z. Call resume when the suite continues.
 func (x *Run) pauseSuite(why string) (resume func()) {
 	f, _ := faults.Find("stop-process")
-	// an error does not matter: a run that is about to end records nothing
+	// an error is ignored, because it only means that the run is ending
 	over, _ := x.breaker.Record(f.Name, f.Effect(x.combo.scene()), func() (string, error) { return why, nil })
 	return over
 }

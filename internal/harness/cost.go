@@ -10,8 +10,8 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// measured returns the facts, besides operations, that the judge needs. They are about the lock's program, the
-// programs of a service and, if the scenario asks for it, the work of the servers.
+// measured returns facts that a judge needs besides the operations. They are about the lock's program and the
+// programs of a service. If the scenario judges costs, they include the work of the servers.
 func (x *Run) measured(r *crew.Report) *history.Measured {
 	m := history.Measured{Driver: x.run.Driver.Measured(), Hung: r.Hung, Crashes: r.Crashes, Wear: r.Wear,
 		Stream: x.run.Stream, Said: r.Said, Unseen: x.deployment.Unseen(),
@@ -31,32 +31,32 @@ func (x *Run) measured(r *crew.Report) *history.Measured {
 	return &m
 }
 
-// costs is the work of the servers during the measurement, and in each of its phases.
+// costs has the work of the servers during the whole measurement, and during each phase.
 type costs struct {
 	whole    deployment.Cost
 	from, to time.Duration // times of the first and the last reading
 	phases   []deployment.Cost
 }
 
-// reading has the servers' counters at a given time, with the delay of the reading.
+// reading is one reading of the servers' counters: the planned time, and how late the counters were read.
 type reading struct {
 	deployment.Cost
 	at, late time.Duration
 }
 
-// costLate is the largest delay of a reading at the end of a phase, as a share of the phase's length. A later reading
-// would include visits of the next phase.
+// costLate limits how late counters may be read at the end of a phase, as a share of the phase's length. A later
+// reading would include too much work for visits of the next phase.
 const costLate = 0.1
 
-// since returns the servers' work between two readings. It is unknown if either reading was too late for a phase of
-// the given length.
+// since returns the servers' work from the reading before to the reading r. The result is marked as unknown if one of
+// them was too late, compared with the length lasted.
 func (r reading) since(before reading, lasted time.Duration) deployment.Cost {
 	c := r.Cost.Since(before.Cost)
 	c.Known = c.Known && float64(max(r.late, before.late)) <= costLate*float64(lasted)
 	return c
 }
 
-// cost reads the servers' counters at the start and the end of each phase.
+// cost reads the servers' counters at the start and at the end of each phase. It returns the differences.
 func (x *Run) cost(ctx context.Context, done <-chan struct{}) (c costs) {
 	read := func(at time.Duration) reading {
 		select {
@@ -83,6 +83,6 @@ func (x *Run) cost(ctx context.Context, done <-chan struct{}) (c costs) {
 		now := read(s.To)
 		c.phases, last = append(c.phases, now.since(last, s.To-s.From)), now
 	}
-	c.whole, c.from, c.to = last.Since(begin.Cost), begin.at, last.at // here a late reading does no harm
+	c.whole, c.from, c.to = last.Since(begin.Cost), begin.at, last.at // late readings do no harm here
 	return c
 }

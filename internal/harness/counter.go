@@ -42,7 +42,6 @@ func (c *check) countersBut(not func(workload.CounterSpec) bool) []string {
 		func(s workload.CounterSpec) string { return s.Name })
 }
 
-// fencingLocks returns the names of all locks with fencing tokens, wrong ones included.
 func (c *check) fencingLocks() []string {
 	fencing := slices.DeleteFunc(slices.Clone(c.plan.Known.Locks), func(s locks.Spec) bool { return !s.Claims.Fences })
 	return human.Names(fencing, func(s locks.Spec) string { return s.Name })

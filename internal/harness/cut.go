@@ -9,10 +9,11 @@ import (
 	"hammerlock/results"
 )
 
-// cutEvery is the time between two questions to the flight recorder for new violations.
+// cutEvery is the time between two checks for new violations.
 const cutEvery = time.Second
 
-// cutting saves the history around each violation while a program is watched, and once more at the end.
+// cutting runs while a program is watched. Each time that new violations are found, it saves the history around them
+// as a run of its own. It checks once more at the end.
 func (x *Run) cutting(done <-chan struct{}) {
 	t := time.NewTicker(cutEvery)
 	defer t.Stop()
@@ -33,7 +34,7 @@ func (x *Run) cutting(done <-chan struct{}) {
 	}
 }
 
-// cut saves the flight recorder's history of some locks as a separate run, and judges it.
+// cut saves the recent history of the given locks as a separate run, and judges that run.
 func (x *Run) cut(all []program.Violated) error {
 	run := x.describe(time.Now())
 	folder, err := results.OpenFolder(x.combo.Plan.Out, run.Name)

@@ -7,8 +7,8 @@ import (
 	"hammerlock/scenarios"
 )
 
-// TestACutLastsLongerThanALease: a fault that catches a holder waits for a grant. If all holds of a scenario have the
-// same length, the next grant comes when the fault is to be healed, and nothing breaks.
+// TestACutLastsLongerThanALease: the fault cuts the network of a holder until its lease has ended, and begins at a
+// grant. If all holds had the same length, the next grant could come only when the fault is about to be healed.
 func TestACutLastsLongerThanALease(t *testing.T) {
 	if testing.Short() {
 		t.Skip("eight seconds")

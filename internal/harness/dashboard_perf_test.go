@@ -16,8 +16,8 @@ import (
 // watchedSlice is long enough for a dashboard to draw some frames.
 const watchedSlice = 2 * time.Second
 
-// work lets the suite work for a slice, with or without a dashboard. It returns the visits per second, and the p99 of
-// their response times.
+// work lets the suite run for the time slice, with a dashboard if watched is true. It returns the visits per second,
+// the p99 of their response times, and the CPU time of this process for each visit.
 func work(b *testing.B, a *arena, watched bool) (visits float64, p99, cpu time.Duration) {
 	b.Helper()
 	a.job.Watched = watched
@@ -61,8 +61,8 @@ func ownCPU(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkDashboard compares a run with a dashboard and a run without, in turns: off, on, on, off. It reports the
-// ratios. For the noise of the machine, it also reports the ratios of two halves without a dashboard.
+// BenchmarkDashboard compares runs with and without a dashboard, in the order off, on, on, off. It reports the
+// ratios. To show the noise of the machine, it also reports the ratios of two halves that both lack a dashboard.
 func BenchmarkDashboard(b *testing.B) {
 	for _, load := range []struct {
 		name string

@@ -12,8 +12,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestThePictureGoesOnWithoutADeadProcess kills a process during an acquire. The dashboard must show that during the
-// run, and also the later operations of the other processes.
+// TestThePictureGoesOnWithoutADeadProcess kills a process while it acquires a lock. The dashboard must show the death
+// during the run. It must also show the later operations of the other processes.
 func TestThePictureGoesOnWithoutADeadProcess(t *testing.T) {
 	t.Parallel()
 	j := job(t, func(p *Plan) {

@@ -20,16 +20,16 @@ import (
 	"hammerlock/workload"
 )
 
-// serverRound is the error of times that servers report. They round to milliseconds, and read the clock once for each
-// command.
+// serverRound is the possible error of times that servers report. Servers round to milliseconds, and read their clock
+// only once for each command.
 const serverRound = 2 * time.Millisecond
 
-// Clients use another database and user than the defaults, as in production. So a lock fails if it forgets to select
-// them when it reconnects.
+// The database and user of clients. They are not the defaults, so that a lock fails if it forgets to select them
+// after a reconnect.
 const database, user = 3, "app"
 
-// deployment returns what to start for a combination. Proxies, clocks and append-only files would distort
-// measurements, so they are used only if a planned fault needs them.
+// deployment returns what to start for a combination. It adds proxies, clocks and append-only files only if a planned
+// fault needs them, because they distort measurements.
 func (j *Job) deployment(c Combination) deployment.Spec {
 	var needs faults.Needs
 	for _, step := range c.Steps {
@@ -47,8 +47,7 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 			Retries: p.LibraryRetries, Server: c.server, Steered: j.Watched && p.steerable(), Before: p.WorkerArgs,
 		},
 	}
-	// A program under test gets the defaults, because it may read nothing but $REDIS_NODES. Attached servers have their
-	// own.
+	// these defaults are kept for a program under test, which may read only $REDIS_NODES, and for attached servers
 	if !c.Lock.Defaults && !p.Attach.Asked() && c.Topology.Can().Ask() && p.Program == nil {
 		s.Options.Database, s.Options.User = database, user
 	}
@@ -59,8 +58,8 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 	return s
 }
 
-// patience returns how long a lock call may stay open at the end of a run, when all faults are healed. It is longer
-// than any call that returns, so the checker of calls can blame the lock.
+// patience returns how long a call of the lock may stay open at the end of a run, after all faults are healed. Any
+// call that returns at all does so earlier. So a call that is still open is the lock's mistake.
 func (c *Combination) patience() time.Duration {
 	w := &c.Plan.Workload
 	lease := max(w.TTL, w.Extend) + c.Lock.Lingers(w.TTL)
@@ -70,7 +69,8 @@ func (c *Combination) patience() time.Duration {
 	return w.Wait + 2*lease + c.Topology.Recovery + 3*time.Second
 }
 
-// recorded returns the number of workers in the record: see workload.Lanes.
+// recorded returns the number of workers that appear in the history. A worker may count more than once: see
+// workload.Lanes.
 func (c *Combination) recorded() int { return c.Plan.Workload.Workers * workload.Lanes(&c.Lock.Claims) }
 
 func (c *Combination) scene() faults.Scene {
@@ -86,18 +86,19 @@ func (c *Combination) scene() faults.Scene {
 	p.source(&s)
 	s.Program = c.Lock.Program != nil
 	s.Clocked = s.Program && topologies.NoClientClock() == ""
-	// A file that is synced once a second may lack acknowledged writes. A promoted replica has its own file.
+	// A server that syncs its file every second can forget acknowledged writes when it dies. A replica that is
+	// promoted has a file of its own, so it can lack writes, too.
 	s.Keeps = !s.Session && (s.Can.Keep || p.Durable == topologies.SyncAlways && c.Topology.Copies == 0)
 	return s
 }
 
-// describe returns the record of a run with everything that is known before the measurement.
+// describe returns the record of a run, with all fields that are known before the measurement.
 func (x *Run) describe(started time.Time) *results.Run {
 	plan, w, c := &x.combo.Plan, &x.combo.Plan.Workload, &x.combo
 	lock := strings.NewReplacer(":", "-", "/", "-").Replace(c.Lock.Name)
 	name := []string{started.UTC().Format("20060102-150405"), c.Topology.Name, lock, strings.ToLower(rand.Text()[:6])}
 	if plan.Program != nil {
-		name = slices.Delete(name, 2, 3) // a pattern of keys may not be a valid file name
+		name = slices.Delete(name, 2, 3) // remove the lock, since a pattern of keys may not be a valid file name
 	}
 	r := &results.Run{
 		Name: strings.Join(name, "-"), Started: started.UTC(),
@@ -125,7 +126,7 @@ func (x *Run) describe(started time.Time) *results.Run {
 	return r
 }
 
-// header returns the facts about the run that a judge needs.
+// header returns the header of the history: the facts about the run that a judge needs.
 func (x *Run) header() history.Header {
 	plan, w, c, run := &x.combo.Plan, &x.combo.Plan.Workload, &x.combo, x.run
 	h := history.Header{
@@ -191,14 +192,14 @@ func (x *Run) fill(r *crew.Report, c costs) {
 	trips := 0.0
 	for _, t := range r.RoundTrips {
 		if visits := x.meter.Between(t.From, t.To); visits > 0 {
-			trips += float64(t.Count) / visits // each process counts its own round trips
+			trips += float64(t.Count) / visits // divide by all visits: each process counts its own round trips only
 		}
 	}
 	x.run.Cost = share(c.whole, x.meter.Between(c.from, c.to), trips, x.combo.Lock.Sites)
 }
 
-// share divides costs by the number of visits. The argument roundTrips is for one visit already. A lock that sent
-// nothing through the suite's clients has its own connections, so its round trips are unknown.
+// share divides the servers' work by the number of visits. roundTrips is divided already. Costs stay nil if they are
+// unknown: a lock that sends nothing through the suite's clients has unknown round trips.
 func share(c deployment.Cost, visits, roundTrips float64, on locks.Sites) results.Cost {
 	if visits == 0 {
 		return results.Cost{}
@@ -211,14 +212,14 @@ func share(c deployment.Cost, visits, roundTrips float64, on locks.Sites) result
 	if roundTrips > 0 || on == locks.NoSite {
 		r.RoundTrips = &roundTrips
 	}
-	if c.Known && (c.Commands > 0 || on == locks.NoSite) { // no visit of another lock goes without a command
+	if c.Known && (c.Commands > 0 || on == locks.NoSite) { // other locks need commands: 0 = not seen
 		r.Commands, r.ServerCPU = of(float64(c.Commands)), of(float64(c.CPU))
 	}
 	return r
 }
 
-// Explored returns the record of an exploration, without measurements. An exploration runs schedules in virtual time,
-// with servers in memory.
+// Explored returns the record of an exploration, which has no measurements. An exploration runs a lock with servers
+// in memory, in virtual time.
 func Explored(name, lock, command string, o *explore.Options) *results.Run {
 	return &results.Run{Name: name, Started: time.Now(), Command: command, Explored: true,
 		Topology: fmt.Sprintf("%d in memory", o.Sites), Lock: lock,

@@ -2,8 +2,8 @@ package harness
 
 import "testing"
 
-// TestAttachedServersKeepTheirDatabase: clients of the suite's own servers have a database and a user of their own, and
-// those of attached servers what their address says.
+// TestAttachedServersKeepTheirDatabase: clients of servers that the suite starts use a special database and user.
+// Clients of attached servers use those in the servers' address.
 func TestAttachedServersKeepTheirDatabase(t *testing.T) {
 	for _, attached := range []bool{false, true} {
 		c := Combination{Topology: on("single")[0], Lock: lockNamed("lease")[0]}

@@ -16,7 +16,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// drivers starts each lock's program once, and reads its hello message, which has the claims of the lock.
+// drivers starts the program of each lock once, to read its hello message. The message says what the lock claims.
 func (c *check) drivers(ctx context.Context) {
 	p := c.plan
 	for _, name := range p.DriverEnv {
@@ -49,8 +49,8 @@ func (c *check) drivers(ctx context.Context) {
 	}
 }
 
-// where replaces the default topologies if the lock's program can run on none of them. The first topology that the
-// program names takes their place.
+// where replaces default topologies if the lock's program runs on none of them. The replacement is the first topology
+// that the program names. Topologies that the user chose stay.
 func (c *check) where(lock locks.Spec) {
 	p := c.plan
 	if !p.Preset || slices.ContainsFunc(p.Topologies, lock.Fits) {
@@ -61,7 +61,7 @@ func (c *check) where(lock locks.Spec) {
 	}
 }
 
-// misfit returns why a lock cannot run on a topology, and which topologies it can run on.
+// misfit returns the error for a lock that cannot run on a topology. The error names topologies that are possible.
 func (c *check) misfit(x Combination) human.Mistake {
 	if p := x.Lock.Program; p != nil {
 		return human.Wrong("lock", "%s runs on %v, not on %s, as its program says: use --topology %s", x.Lock.Name,
@@ -76,7 +76,7 @@ func (c *check) misfit(x Combination) human.Mistake {
 		x.Topology.Sites, locks.Auto(c.plan.Known.Locks, x.Topology).Name)
 }
 
-// driven copies the measurements of the lock's program to the record.
+// driven copies the measurements of the lock's program into the record of the run.
 func (x *Run) driven(d *crew.Driven) {
 	p := x.combo.Lock.Program
 	if p == nil {

@@ -8,7 +8,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// label returns a warning if measurements with the given server cannot be trusted; empty = no warning.
+// label returns a warning for results if measurements with the given server are meaningless; empty otherwise.
 func label(server topologies.Server) string {
 	if server.Embedded() {
 		return "embedded: functional only; its latencies and costs say nothing about Redis"
@@ -16,7 +16,7 @@ func label(server topologies.Server) string {
 	return ""
 }
 
-// place checks that a server process can create its files.
+// place checks that servers can create their files in the directory for temporary files.
 func (c *check) place(server topologies.Server) {
 	if server.Embedded() {
 		return
@@ -29,7 +29,8 @@ func (c *check) place(server topologies.Server) {
 	}
 }
 
-// embedded removes scenarios that need real servers, and reports other limits of in-memory servers.
+// embedded drops scenarios that need real servers, if the servers are in memory. It also reports other settings that
+// such servers do not support.
 func (c *check) embedded(server topologies.Server, all []Combination) (served []Combination) {
 	if !server.Embedded() {
 		return all

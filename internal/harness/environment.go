@@ -13,7 +13,7 @@ import (
 	"hammerlock/results"
 )
 
-// Version returns the version of the suite: the module's version, or the commit from which it was built.
+// Version returns the version of the suite's module or, without one, the commit from which the suite was built.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -28,7 +28,7 @@ func Version() string {
 	return cmp.Or(version, "(devel)")
 }
 
-// environment describes this machine.
+// environment returns a description of this machine, which is part of each record.
 var environment = sync.OnceValue(func() results.Environment {
 	e := results.Environment{
 		Suite: Version(), Go: runtime.Version(), OS: runtime.GOOS + "/" + runtime.GOARCH,
@@ -44,7 +44,7 @@ var environment = sync.OnceValue(func() results.Environment {
 	return e
 })
 
-// field returns the value of a "name: value" line in a file; empty if there is none, or no such file.
+// field returns the value of a line "name: value" in a file. It is empty if the line or the file does not exist.
 func field(path, name string) string {
 	text, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(text)) {

@@ -64,8 +64,8 @@ func TestFaultsAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftIsNamed removes a part that a run needs at its end. The error names the folder with the recorded
-// history.
+// TestWhatIsLeftIsNamed deletes the history file during a run, so that the run fails at its end. The error names the
+// directory in which the recorded data is left.
 func TestWhatIsLeftIsNamed(t *testing.T) {
 	j := job(t, func(p *Plan) { p.Verify = true })
 	j.Progress = func(e Event) {

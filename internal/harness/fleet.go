@@ -8,27 +8,29 @@ import (
 	"hammerlock/workload"
 )
 
-// Fleet describes the machines on which the workers run.
+// Fleet describes the other machines on which the workers run, if there are any. An agent is the process of the suite
+// on such a machine.
 type Fleet struct {
 	Agents string     // value of --agents; empty = the workers run on this machine
 	Crew   crew.Maker // makes the Crew of a run; nil = there are no agents
 	Count  int        // number of agents; 0 = none
 	Local  bool       // all agents are on this machine
-	// AllowLost means that a run is judged even if agents were lost, by the operations of the others.
+	// AllowLost lets a run be judged even if agents were lost, by the operations of the remaining agents.
 	AllowLost bool
-	Silence   time.Duration // an agent is lost after this time without a message
+	Silence   time.Duration // an agent that sends nothing for this long is lost
 }
 
-// fleetCounter is the default counter if the workers run on other machines.
+// fleetCounter is the default counter if workers run on other machines. It keeps page views on the servers of the
+// lock.
 const fleetCounter = "topology"
 
-// processes returns the number of worker processes: one for each agent, or the number asked for.
+// processes returns the number of worker processes. Each agent has one; without agents, it is the number asked for.
 func (f *Fleet) processes(asked int) int {
 	return cmp.Or(f.Count, asked)
 }
 
-// judged returns the number of processes that a judge distinguishes. Agents are numbered from 1. Number 0 is the suite
-// itself, which has another clock.
+// judged returns the number of processes that a judge distinguishes by their clocks. With agents, the suite itself
+// counts as number 0, and the agents are numbered from 1.
 func (f *Fleet) judged(processes int) int {
 	if f.Count > 0 {
 		return f.Count + 1
@@ -36,7 +38,7 @@ func (f *Fleet) judged(processes int) int {
 	return processes
 }
 
-// fleet reports the settings that do not work with agents.
+// fleet reports settings that are not possible together with agents.
 func (c *check) fleet() {
 	p := c.plan
 	if p.Fleet.Agents == "" {

@@ -100,8 +100,8 @@ func run(t testing.TB, j *Job, during func()) *results.Run {
 	return r
 }
 
-// decided runs a job of one combination, repeatedly while its verdict is undecided. That is the verdict on the whole
-// run, or those of some checkers.
+// decided repeats a job of one combination until it has a verdict. If checkers are named, their verdicts must be
+// decided; otherwise the verdict on the whole run.
 func decided(t *testing.T, j *Job, checkers ...string) (r *results.Run) {
 	t.Helper()
 	live.Again(t, func(int) string {
@@ -149,8 +149,8 @@ func TestProcessesShareASchedule(t *testing.T) {
 	}
 }
 
-// TestAloneCostOfAnUncontendedVisit checks the known cost of a visit of a single worker: a SET, and a script that
-// calls GET and DEL.
+// TestAloneCostOfAnUncontendedVisit: the cost of a visit by a single worker is known. It is one SET to acquire, and a
+// script that calls GET and DEL to release.
 func TestAloneCostOfAnUncontendedVisit(t *testing.T) {
 	for _, c := range []struct {
 		topology        string

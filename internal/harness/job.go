@@ -20,36 +20,37 @@ import (
 type Job struct {
 	Plan         Plan
 	Combinations []Combination
-	// LeftOut has a line for each topology, or fault of --fault auto, that is not used, with the reason.
+	// LeftOut has lines for the user about topologies and faults that are not used, with the reasons.
 	LeftOut []string
-	// NotRun has the scenarios that do not apply. After Run, it also has those for which no time was left.
+	// NotRun lists scenarios that do not apply. Run adds those that it skipped, for example for lack of time.
 	NotRun []results.NotRun
-	// Earlier maps each lock to the part of its time budget that was used before Run. It counts for the lock's first
+	// Earlier maps the name of a lock to time that it has already used, before Run, from the time budget of its first
 	// topology.
 	Earlier map[string]time.Duration
-	// Command returns the command line that repeats a run; may be nil.
+	// Command returns the command line that repeats one run; nil = unknown.
 	Command func(Combination) string
-	// Progress is called with events, never in parallel. It must not block; may be nil.
+	// Progress receives events, one at a time. It must not block. It may be nil.
 	Progress func(Event)
-	// Watched adds snapshots and controls to the events, for a dashboard. Set it before Run.
+	// Watched adds snapshots and controls to the events, which a dashboard needs. Set it before Run.
 	Watched bool
-	// Kept is called with the directory of each saved run, never in parallel; may be nil.
+	// Kept receives the directory of each saved run, one call at a time. It may be nil.
 	Kept func(dir string)
-	// Killed is called, like Kept, with the directory of a run whose process was killed and whose history was found;
+	// Killed receives the directory of each run of a killed process whose history was found, one call at a time. It
 	// may be nil.
 	Killed func(dir string)
-	// Hopeless is called once a second with the measurements so far; may be nil. If it returns a reason, the run ends.
+	// Hopeless receives the measurements so far, once a second. If it returns a reason other than "", the run ends
+	// early. It may be nil.
 	Hopeless func(*results.Run) string
-	// Enough is called with each run, never in parallel; may be nil. After it returns true, no further run begins.
+	// Enough receives each run, one at a time. After it returns true, no further run begins. It may be nil.
 	Enough func(*results.Run) bool
-	// Warm keeps deployments running for later runs and jobs; nil = every run starts its own.
+	// Warm keeps servers running for later runs and jobs; nil = each run starts its own servers.
 	Warm *Warm
 
 	telling sync.Mutex            // guards Progress, Kept and Killed
-	watched map[int][]results.Run // number of a combination -> watches of programs during it
+	watched map[int][]results.Run // number of a combination -> runs that watched a service's programs beside it
 	begun   time.Time
 	ended   int
-	counted time.Duration // expected time of all runs that have ended
+	counted time.Duration // expected time of all combinations that have ended
 }
 
 type Warm = deployment.Warm
@@ -62,15 +63,16 @@ type Event struct {
 	Stage       Stage
 	Name        string       // name of the run; empty until it begins
 	Live        measure.Live // measurements so far, while the workload runs
-	// In a watched job: the steps of the start so far, the latest last.
+	// Steps has the steps of the start so far, the latest last. It is set in watched jobs only.
 	Steps []measure.Step
-	// Said describes the servers of a program under test, and the facts that cannot be observed. It is empty in other
-	// events.
+	// Said is a line for the user about a watched program: its servers, or facts that cannot be observed. Most events
+	// have none.
 	Said string
-	// In a watched job, while the workload runs. Controls are sent once, at the start.
+	// Snapshot is the data for a dashboard. It is set in watched jobs only, while the workload runs. Controls are
+	// sent once, at the start.
 	Snapshot *measure.Snapshot
-	// Locks returns the measurements of a program's locks so far. The function is sent once, when the run has started.
-	// Any goroutine may call it.
+	// Locks returns the measurements of a watched program's locks at the time of the call. It is sent once, when the
+	// run has started. Any goroutine may call it.
 	Locks    func() measure.LockState
 	Controls *measure.Controls
 	Took     time.Duration
@@ -78,7 +80,7 @@ type Event struct {
 	Run      *results.Run // record of a saved run
 }
 
-// Stage is the current activity of a job.
+// Stage is what a job is doing.
 type Stage string
 
 const (
@@ -88,9 +90,9 @@ const (
 	Saved    Stage = "saved"
 )
 
-// Run runs the job. It takes one lock and topology after the other, with parallel scenarios for each. When stop ends,
-// the current runs end early and are saved as partial. When ctx ends, they are cancelled. It returns the runs in the
-// order of the combinations, and an error if any run could not be made.
+// Run makes all runs of the job. It takes one pair of lock and topology after the other; the scenarios of a pair may
+// run in parallel. If stop ends, runs in progress end early and are saved as partial. If ctx ends, they are
+// cancelled. The result has the runs in the order of the combinations.
 func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 	ended := ""
 	j.begun, j.ended, j.counted = time.Now(), 0, 0
@@ -102,7 +104,7 @@ func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 			runs: map[int]*results.Run{}, ended: ended}
 		delete(j.Earlier, c.Lock.Name)
 		if from > 0 && j.Combinations[from-1].Topology.Name != c.Topology.Name {
-			b.err = j.Warm.Close() // the next batch needs servers of another topology
+			b.err = j.Warm.Close() // the servers that are kept do not suit the next topology
 		}
 		b.all(ctx, stop, from, to)
 		for n := from; n < to; n++ {
@@ -118,7 +120,7 @@ func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 	return runs, err
 }
 
-// keepWatched keeps runs that were saved beside a combination.
+// keepWatched keeps the runs that watched a service's programs while a combination ran.
 func (j *Job) keepWatched(number int, all ...results.Run) {
 	j.telling.Lock()
 	defer j.telling.Unlock()
@@ -128,17 +130,17 @@ func (j *Job) keepWatched(number int, all ...results.Run) {
 	j.watched[number] = append(j.watched[number], all...)
 }
 
-// Only returns a job with one combination of this job.
+// Only returns a new job with a single combination of this job.
 func (j *Job) Only(number int) *Job {
 	return &Job{Plan: j.Plan, Combinations: slices.Clone(j.Combinations[number : number+1]), Command: j.Command,
 		Progress: j.Progress,
 		Kept:     j.Kept, Killed: j.Killed, Warm: j.Warm}
 }
 
-// starts is the usual time until servers and workers are ready.
+// starts is the usual time that servers and workers need to start.
 const starts = 500 * time.Millisecond
 
-// lasts returns the expected time of a combination.
+// lasts returns the expected time of a combination, including its start.
 func (c *Combination) lasts() time.Duration { return c.Plan.Warmup + c.Plan.Duration + starts }
 
 // Expected returns the expected time of the job on an idle machine.
@@ -152,13 +154,13 @@ func (j *Job) Expected() (all time.Duration) {
 	return all / time.Duration(runtime.GOMAXPROCS(0)+1)
 }
 
-// count writes the progress of the job into an event. Repeated runs do not count again.
+// count fills in the progress of the job in an event. A repeated run does not count a second time.
 func (j *Job) count(e *Event) {
 	if e.Stage == Saved && len(e.Combination.Before) == 0 {
 		j.ended++
 		j.counted += e.Combination.lasts()
 	}
-	if e.Ended = j.ended; j.ended == 0 || j.begun.IsZero() { // a run from Prepare is not part of a job's progress
+	if e.Ended = j.ended; j.ended == 0 || j.begun.IsZero() { // a run from Prepare does not belong to a job in progress
 		return
 	}
 	rest := -j.counted
@@ -168,8 +170,8 @@ func (j *Job) count(e *Event) {
 	e.Left = time.Duration(float64(time.Since(j.begun)) * float64(max(rest, 0)) / float64(j.counted))
 }
 
-// named makes one run of a combination. It returns the factor by which a repetition must be longer; 0 = no repetition
-// is needed. It sends on started when the run has begun to work, or when it cannot begin.
+// named makes one run of a combination. longer is the factor by which a repetition must be longer; 0 = no repetition
+// is needed. It sends on started when the run has begun to work, or when the run could not begin.
 func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct{}) (run *results.Run, longer int,
 	err error) {
 	c := &j.Combinations[number]
@@ -181,7 +183,7 @@ func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct
 	x, err := j.prepare(stop, number, j.Warm)
 	started <- struct{}{}
 	if err != nil && stop.Err() != nil {
-		return nil, 0, finish(false) // it was cancelled before it began
+		return nil, 0, finish(false) // the run was cancelled before it began
 	}
 	begun := err == nil
 	if begun {
@@ -196,7 +198,7 @@ func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct
 	return run, longer, err
 }
 
-// release keeps the servers for the next run, unless the run may have broken them.
+// release keeps the servers in warm for the next run. It shuts them down instead if the run may have broken them.
 func (x *Run) release(ctx context.Context, warm *Warm, sound bool) error {
 	broken := slices.ContainsFunc(x.combo.Steps, func(s faults.Step) bool {
 		e := s.Fault.Effect(x.combo.scene())
@@ -208,7 +210,7 @@ func (x *Run) release(ctx context.Context, warm *Warm, sound bool) error {
 	return x.Close()
 }
 
-// Prepare starts the servers and workers for the job's first combination.
+// Prepare starts the servers and workers for the job's first combination. Run.Do then makes the run.
 func (j *Job) Prepare(ctx context.Context) (*Run, error) { return j.prepare(ctx, 0, nil) }
 
 func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Run, err error) {
@@ -238,11 +240,11 @@ func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Run, err 
 	return x, nil
 }
 
-// keptSteps is the number of steps of a start that are kept: those that fit on a screen.
+// keptSteps is the number of steps of a start that are kept, about as many as a screen can show.
 const keptSteps = 40
 
-// steps returns a function for the steps of the start. With each step, it publishes all steps so far. Any goroutine
-// may call it.
+// steps returns a function that adds a step to the start of the run, and sends an event with all steps so far. Any
+// goroutine may call that function.
 func (x *Run) steps(start time.Time) func(doing string) {
 	var one sync.Mutex
 	var done []measure.Step
@@ -254,7 +256,7 @@ func (x *Run) steps(start time.Time) func(doing string) {
 	}
 }
 
-// report passes an event to Progress and Kept.
+// report passes an event to Job.Progress, and the directory of a saved run to Job.Kept.
 func (j *Job) report(e Event) {
 	j.telling.Lock()
 	defer j.telling.Unlock()
@@ -266,7 +268,7 @@ func (j *Job) report(e Event) {
 	}
 }
 
-// foundKilled reports runs whose process was killed and whose history was found.
+// foundKilled passes directories of runs whose processes were killed to Job.Killed.
 func (j *Job) foundKilled(dirs []string) {
 	j.telling.Lock()
 	defer j.telling.Unlock()
@@ -277,5 +279,5 @@ func (j *Job) foundKilled(dirs []string) {
 	}
 }
 
-// Close takes the servers down.
+// Close shuts the servers down.
 func (x *Run) Close() error { return x.deployment.Close() }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestWhatDoesNotFitIsSaidBefore asks for a run whose history is larger than memory and disk, and for some smaller
-// runs.
+// TestWhatDoesNotFitIsSaidBefore: a run whose history needs more than the free memory and disk space causes a warning
+// before it starts. Smaller runs do not.
 func TestWhatDoesNotFitIsSaidBefore(t *testing.T) {
 	p := Default()
 	p.Verify, p.Warmup, p.Duration, p.Workload.Rate = true, 0, time.Hour, 1000

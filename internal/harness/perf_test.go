@@ -26,8 +26,8 @@ import (
 	"hammerlock/workload"
 )
 
-// slice is the length of a side's turn. It is so long that the work at the start and the end of a run counts little,
-// as in a usual run. Machines are noisy: only ratios of adjacent slices are meaningful.
+// slice is the length of one side's turn. The work at the start and end of a run is small in comparison. The speed of
+// machines varies, so only ratios of adjacent slices are meaningful.
 const slice = 2 * time.Second
 
 var crowds = []int{1, 16, 64}
@@ -180,8 +180,8 @@ func benchmarkVisits(b *testing.B, visits func(*testing.B, *arena, int) float64)
 	}
 }
 
-// BenchmarkOverhead measures the throughput of the suite as a share of that of the bare commands, in turns: bare,
-// suite, suite, bare. It reports the standard error, too.
+// BenchmarkOverhead measures the throughput of the suite relative to that of the bare Redis commands. The order of
+// the turns is bare, suite, suite, bare. It also reports the standard error of the ratio.
 func BenchmarkOverhead(b *testing.B) {
 	for _, workers := range crowds {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
@@ -220,8 +220,8 @@ func standardError(x []float64) float64 {
 	return math.Sqrt(squares / float64((len(x)-1)*len(x)))
 }
 
-// BenchmarkVerify measures the throughput when every operation is kept to be judged, as a share of the throughput
-// otherwise, in turns. Nothing is broken.
+// BenchmarkVerify measures the throughput with every operation recorded for a judge, relative to that without. The
+// two sides take turns. No fault is injected.
 func BenchmarkVerify(b *testing.B) {
 	for _, workers := range crowds {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
@@ -238,8 +238,8 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-// BenchmarkScenarios measures the time that all scenarios of lease on a single server take, sequentially and in
-// parallel. It also measures the CPU time of the suite and its servers.
+// BenchmarkScenarios measures the time that all scenarios of the lock "lease" take on a single server, both
+// sequentially and in parallel. It also measures the CPU time of the suite and its servers.
 func BenchmarkScenarios(b *testing.B) {
 	for name, jobs := range map[string]int{"one after the other": 1, "side by side": 0} {
 		b.Run(name, func(b *testing.B) {

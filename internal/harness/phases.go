@@ -14,16 +14,16 @@ import (
 	"hammerlock/workload"
 )
 
-// Phase is a part of a run with its own load.
+// Phase is a part of a run with its own load and faults.
 type Phase struct {
 	Kind     string // one of PhaseKinds
-	Name     string // empty = its kind
+	Name     string // empty = Kind is the name
 	Duration time.Duration
 	Rate     workload.Rate // for an open loop
-	Rated    bool          // the phase has its own rate, instead of the plan's
-	Burst    int           // number of visits that are due at its start, in addition to the rate
+	Rated    bool          // Rate is set; otherwise the plan's rate applies
+	Burst    int           // number of visits that are due at the start of the phase, besides those of the rate
 	Workers  int           // for a closed loop; 0 = as in the plan
-	Faults   []string      // in the syntax of faults.Parse, with times from the start of the phase
+	Faults   []string      // in the syntax of faults.Parse; times count from the start of the phase
 }
 
 // Kinds of phases that have special rules.
@@ -47,10 +47,10 @@ var PhaseKinds = []string{
 	recovery, // shows how the load recovers
 }
 
-// maxPhases limits the memory for the measurements of phases.
+// maxPhases limits the number of phases, each of which needs memory for its measurements.
 const maxPhases = 32
 
-// wrong returns an error about a key of the phase or, without a key, about the whole phase.
+// wrong returns a mistake about one key of the phase; if key is empty, about the whole phase.
 func (p *Phase) wrong(key, format string, args ...any) human.Mistake {
 	text := p.Called() + ": "
 	if key != "" {
@@ -62,7 +62,8 @@ func (p *Phase) wrong(key, format string, args ...any) human.Mistake {
 // Called returns the phase's name in assertions and reports.
 func (p *Phase) Called() string { return cmp.Or(p.Name, p.Kind) }
 
-// Mistakes returns the errors in the phase, each with its key, that do not depend on the rest of the plan.
+// Mistakes returns those mistakes that the phase alone shows, without the rest of the plan. Each names the key that
+// is wrong.
 func (p *Phase) Mistakes() (all human.Mistakes) {
 	r := p.Rate
 	for _, rule := range []struct {
@@ -95,7 +96,7 @@ func (p *Phase) Mistakes() (all human.Mistakes) {
 	return all
 }
 
-// open tells whether the phase needs an open loop.
+// open tells whether the phase is possible only with an open loop, in which visits have due times.
 func (p *Phase) open() bool { return p.Rated || p.Burst > 0 }
 
 // phases checks that the phases fit together.
@@ -143,7 +144,7 @@ func (c *check) phases() {
 	}
 }
 
-// rate returns the phase's own rate, or the plan's.
+// rate returns the rate of a phase: its own, or else the plan's.
 func (p *Plan) rate(x *Phase) workload.Rate {
 	r := x.Rate
 	if !x.Rated {
@@ -152,8 +153,8 @@ func (p *Plan) rate(x *Phase) workload.Rate {
 	return r
 }
 
-// phased returns the plan in the form that workers need. It has a Stretch for each phase, and the mean rate of the
-// phases or the trace.
+// phased returns the plan as workers need it. Each phase becomes a workload.Stretch. The plan's rate becomes the mean
+// rate of the phases or of the trace.
 func (p Plan) phased() Plan {
 	if n := len(p.Workload.Trace); n > 0 {
 		p.Workload.Rate = float64(n) / (p.Warmup + p.Duration).Seconds()
@@ -183,8 +184,8 @@ func (p Plan) phased() Plan {
 	return p
 }
 
-// steps returns the faults of a combination, and the errors in them. A fault in a phase is healed at the end of the
-// phase.
+// steps returns the faults of a combination, and the mistakes in them. A fault of a phase is healed when the phase
+// ends.
 func (x *Combination) steps(scene faults.Scene) (steps []faults.Step, mistakes human.Mistakes) {
 	p := &x.Plan
 	if len(p.Phases) == 0 {
@@ -214,7 +215,7 @@ func (x *Combination) steps(scene faults.Scene) (steps []faults.Step, mistakes h
 	return steps, mistakes
 }
 
-// spans returns the phases in the form that the meter needs; nil if there are none.
+// spans returns the phases as the meter needs them; nil if the plan has no phases.
 func (p *Plan) spans() (spans []measure.Span) {
 	if len(p.Phases) == 0 {
 		return nil
@@ -238,11 +239,11 @@ func (p *Plan) measuredPhases(measured []results.Run) (all []results.Phase) {
 	return all
 }
 
-// steerable tells whether the rate may be changed during the run. It may not be changed if the plan sets it for each
-// moment.
+// steerable tells whether a user may change the rate during a run. It returns false if phases or a trace set the
+// rate.
 func (p *Plan) steerable() bool { return len(p.Workload.Stretches)+len(p.Workload.Trace) == 0 }
 
-// load describes the load of a stretch.
+// load describes the load of a stretch in words.
 func load(s *workload.Stretch, open bool) string {
 	if !open {
 		return human.Quantity(s.Workers, "worker")
@@ -264,10 +265,11 @@ func load(s *workload.Stretch, open bool) string {
 	return text
 }
 
-// lookEvery is the time between two calls of Job.Hopeless.
+// lookEvery is the time between two calls of Job.Hopeless, which may end a run early.
 const lookEvery = time.Second
 
-// gated returns a function that calls tell, and ends the run when Job.Hopeless returns a reason.
+// gated wraps the function tell. The new function also calls Job.Hopeless now and then, and ends the run if Hopeless
+// returns a reason.
 func (x *Run) gated(tell func(now, final time.Duration)) func(now, final time.Duration) {
 	if x.job.Hopeless == nil {
 		return tell
@@ -287,7 +289,7 @@ func (x *Run) gated(tell func(now, final time.Duration)) func(now, final time.Du
 	}
 }
 
-// PhaseAt returns the name of the phase at a given time; empty if the plan has no phases.
+// PhaseAt returns the name of the phase at a time of the run; empty if the plan has no phases.
 func (c *Combination) PhaseAt(now time.Duration) string {
 	for _, s := range c.Plan.spans() {
 		if now < s.To {

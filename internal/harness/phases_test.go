@@ -12,8 +12,8 @@ import (
 	"hammerlock/workload"
 )
 
-// TestPhasesAreLaidOut: each phase becomes a stretch, with its own rate or the plan's. A fault in a phase ends with
-// it.
+// TestPhasesAreLaidOut: each phase becomes a stretch of the workload, with its own rate or that of the plan. A fault
+// of a phase ends with the phase.
 func TestPhasesAreLaidOut(t *testing.T) {
 	const s = time.Second
 	p := Default()
@@ -90,8 +90,8 @@ func TestPhasesBesideEachOther(t *testing.T) {
 	}
 }
 
-// TestAloneCostsByPhase divides the work of the servers in each phase by the visits that ended in it. A reading that
-// comes too late is not used.
+// TestAloneCostsByPhase: the work of the servers in a phase is divided by the number of visits that ended in the
+// phase. If the counters of the servers were read too late, the phase has no costs.
 func TestAloneCostsByPhase(t *testing.T) {
 	live.Again(t, func(int) string {
 		j := job(t, func(p *Plan) {

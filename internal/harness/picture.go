@@ -13,14 +13,14 @@ import (
 	"hammerlock/results"
 )
 
-// surveyEvery is the time between two questions to the servers for their state. costEvery is the time between two
-// readings of their costs.
+// surveyEvery is the time between two queries of the servers' state. costEvery is the time between two readings of
+// their work, such as CPU time.
 const (
 	surveyEvery = 400 * time.Millisecond
 	costEvery   = 2 * time.Second
 )
 
-// picture collects the facts about a run that a dashboard shows.
+// picture collects the facts that a dashboard shows about a run.
 type picture struct {
 	x      *Run
 	viewer *measure.Viewer
@@ -45,7 +45,8 @@ func newPicture(x *Run, h history.Header) *picture {
 	return p
 }
 
-// told returns the injection of a recorded fault, and its description.
+// told returns the injection that the operation op records, and its description. The injection is zero if op is not a
+// fault.
 func (p *picture) told(op *history.Op) (i history.Injection, words string) {
 	if op.Kind == history.Fault {
 		i = p.x.record.Fault(op.Value)
@@ -58,7 +59,7 @@ func (p *picture) observe(op *history.Op) {
 	p.viewer.Observe(op)
 }
 
-// publish sends a snapshot of the run. It includes all operations that were called before final.
+// publish sends a snapshot of the run at the time now. All operations called before final are known by then.
 func (p *picture) publish(now, final time.Duration) {
 	p.visits.Store(p.x.meter.Finished())
 	p.viewer.UpTo(final)
@@ -80,7 +81,7 @@ func (p *picture) publish(now, final time.Duration) {
 	p.x.tell(Event{Stage: Running, Live: snapshot.Live, Snapshot: snapshot})
 }
 
-// survey asks the servers for their state until the run is over. It never blocks the run.
+// survey asks the servers for their state repeatedly, until done is closed. It does not delay the workers.
 func (p *picture) survey(ctx context.Context, done <-chan struct{}) {
 	next := time.Tick(surveyEvery)
 	d := p.x.deployment
@@ -109,7 +110,7 @@ func (p *picture) survey(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// spent has the cost of all visits so far.
+// spent has the number of visits so far, and the work that servers and clients did for them.
 type spent struct {
 	deployment.Cost
 	trips, visits int64

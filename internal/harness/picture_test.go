@@ -10,8 +10,8 @@ import (
 	"hammerlock/locks"
 )
 
-// TestTheLastSnapshotAgreesWithTheRecord: metrics that are read after a run show what its record says, without the
-// warm-up.
+// TestTheLastSnapshotAgreesWithTheRecord: after a run, metrics show the same numbers as the record of the run.
+// Neither includes the warm-up.
 func TestTheLastSnapshotAgreesWithTheRecord(t *testing.T) {
 	t.Parallel()
 	j := job(t, func(p *Plan) {

@@ -28,50 +28,51 @@ import (
 	"hammerlock/workload"
 )
 
-// Plan tells what to run: every lock in it on every topology in it.
+// Plan tells what to run: each of its locks on each of its topologies.
 type Plan struct {
 	Known      crew.Catalogue // the known locks; the first that fits a topology is that topology's default lock
 	Topologies []topologies.Spec
-	Preset     bool         // the user did not choose Topologies, so a lock's program may choose others
-	Locks      []locks.Spec // the zero Spec stands for a topology's default lock
-	// Scenarios are run one after the other; none = one run with the load of this plan.
+	Preset     bool         // Topologies has defaults, so a lock in a program may choose others
+	Locks      []locks.Spec // the zero Spec stands for the default lock of a topology
+	// Scenarios are the situations to run each lock in. Without scenarios, there is one run with the load of this
+	// plan.
 	Scenarios []scenarios.Scenario
-	// time limit for all scenarios of a lock on a topology; a scenario that would end later is not begun
+	// Budget is the time for all scenarios of one lock on one topology. A scenario that would end later is skipped.
 	Budget   time.Duration
 	FailFast bool // no run begins after a failed run
-	Jobs     int  // number of parallel scenarios; 0 = as many as the machine can run
-	// Attempts is the largest number of runs of a scenario that has no verdict. Other runs are only repeated after an
-	// unplanned event.
+	Jobs     int  // limit of parallel scenarios; 0 = as many as the machine can run
+	// Attempts limits how often a scenario is run until it has a verdict. A run without a scenario is only repeated
+	// after an unplanned event, such as the death of a server.
 	Attempts    int
-	Workload    workload.Shape // without End, which follows from the next two fields
+	Workload    workload.Shape // its field End is not set, because it follows from Warmup and Duration
 	Warmup      time.Duration
 	Duration    time.Duration
-	Phases      []Phase // parts of the run, instead of Warmup, Duration and Faults; nil = the load is constant
+	Phases      []Phase // parts of the run, in place of Warmup, Duration and Faults; nil = one constant load
 	File        string  // file with the phases, for the command line that repeats a run
 	Counter     workload.CounterSpec
 	Attach      attach.Flags // an existing deployment; the zero value = the suite starts one
-	RedisServer string       // path of the server program; empty = search for it; topologies.EmbeddedName = in memory
+	RedisServer string       // path of the server program; empty = search; topologies.EmbeddedName = servers in memory
 	Profile     topologies.Profile
-	Durable     topologies.Durability // persistence of the started servers; empty = none
-	MinReplicas int                   // primaries with fewer replicas refuse writes
+	Durable     topologies.Durability // persistence of servers that the suite starts; empty = none
+	MinReplicas int                   // a primary with fewer replicas refuses writes
 	Out         string
 	Processes   int           // number of worker processes; 1 = workers run in the suite's process
 	Fleet       Fleet         // machines on which the workers run; the zero value = this machine
 	Faults      []string      // in the syntax of faults.Parse
 	Verify      bool          // record and judge every operation
-	Program     *program.Spec // a program to watch instead of workers; nil = none
-	Tap         bool          // also compare the operations with the replication streams of started servers
-	Service     *service.Spec // a service to visit instead of using locks and a counter; nil = none
-	Services    []Plan        // services to visit after the runs of the locks
-	// LibraryRetries keeps the client library's automatic retries on, to show the errors that they cause.
+	Program     *program.Spec // program to watch, which takes the place of the workers; nil = none
+	Tap         bool          // also compare operations with the replication streams of the servers
+	Service     *service.Spec // service to visit, in place of locks and a counter; nil = none
+	Services    []Plan        // services to visit, after the runs of the locks
+	// LibraryRetries leaves the automatic retries of the client library on, to show the errors that they cause.
 	LibraryRetries bool
-	// WorkerArgs precede the argument that makes this program a worker process; may be nil.
+	// WorkerArgs are arguments that this program needs to become a worker process; nil = none.
 	WorkerArgs []string
 	DriverEnv  []string            // names of further environment variables for the locks' programs
-	Getenv     func(string) string // returns the value of an environment variable; nil = none is set
+	Getenv     func(string) string // reads an environment variable; nil = no variable is set
 }
 
-// Default returns the plan of a command line without flags.
+// Default returns the plan of a command without flags.
 func Default() Plan {
 	return Plan{
 		Known:      crew.Catalogue{Topologies: topologies.All, Locks: catalogue.All, Counters: workload.AllCounters},
@@ -87,18 +88,18 @@ func Default() Plan {
 	}
 }
 
-// UsageError means that a plan is wrong on any machine. Mistakes has all reasons.
+// UsageError means that the plan is wrong, on any machine. Mistakes has all reasons.
 type UsageError struct{ human.Mistakes }
 
 func (e *UsageError) Error() string { return e.Mistakes.String() }
 
-// SetupError means that this machine cannot run a plan. Problems has all reasons.
+// SetupError means that the plan may be right, but this machine cannot run it. Problems has all reasons.
 type SetupError struct{ Problems []string }
 
 func (e *SetupError) Error() string { return strings.Join(e.Problems, "\n") }
 
-// MostWorkers is the largest number of workers, and of visits at once. It and the limits below stop a typing error from
-// overloading the machine.
+// MostWorkers limits the number of workers, and of simultaneous visits. Like the limits below, it stops a typing
+// error from overloading the machine.
 const MostWorkers = 4096
 
 const (
@@ -116,11 +117,11 @@ type Combination struct {
 	Scenario scenarios.Scenario // the zero Scenario if the plan has none
 	Plan     Plan               // plan of this run alone
 	Steps    []faults.Step      // the faults
-	Before   []string           // reason why each earlier attempt was inconclusive
-	Earlier  []string           // names of the runs of these attempts
-	server   topologies.Server  // servers under the lock; zero for a service
-	watch    *Combination       // for a service: the watch beside the visits; nil = none
-	// Stretched is the factor of all times; 0 = they are as planned.
+	Before   []string           // for each earlier attempt: why it was inconclusive
+	Earlier  []string           // names of the runs of the earlier attempts
+	server   topologies.Server  // servers that the lock uses; zero for a service
+	watch    *Combination       // for a service: the run that watches its programs during the visits; nil = none
+	// Stretched is the factor by which all times of the scenario have grown; 0 = they have not.
 	Stretched int
 }
 
@@ -129,8 +130,8 @@ func (c *Combination) Name() string {
 	return strings.TrimSpace(c.Topology.Name + " " + c.Lock.Name + " " + c.Scenario.Name)
 }
 
-// Check finds all errors in the plan, and checks that this machine can run it, before anything is started. It includes
-// the given errors of the command line. Its error is a *UsageError or a *SetupError.
+// Check finds all mistakes in the plan, and checks that this machine can run it. It starts no load. The given
+// mistakes of the command line are included. Its error is a *UsageError or a *SetupError.
 func (p *Plan) Check(ctx context.Context, mistakes human.Mistakes) (*Job, error) {
 	c := check{plan: p, mistakes: slices.Clone(mistakes)}
 	if p.Program != nil {
@@ -165,7 +166,7 @@ func (p *Plan) Check(ctx context.Context, mistakes human.Mistakes) (*Job, error)
 			p.tooLarge(crew.Free(), history.SpaceFree())), NotRun: c.not})
 }
 
-// job returns the job if there are no errors.
+// job returns the job j, or an error if there were mistakes or problems.
 func (c *check) job(j *Job) (*Job, error) {
 	switch {
 	case len(c.mistakes) > 0:
@@ -183,9 +184,9 @@ type check struct {
 	plan     *Plan
 	mistakes human.Mistakes
 	problems []string
-	without  []string // lines about parts that are not run although the user asked for them
+	without  []string // lines for the user about parts that were asked for, but are left out
 	not      []results.NotRun
-	counted  string // place where page views are counted; empty = as the plan says
+	counted  string // where page views are counted, in words; empty = as the plan says
 }
 
 func (c *check) mistake(setting, format string, args ...any) {
@@ -248,11 +249,11 @@ func (c *check) numbers() {
 	oneOf(c, "profile", p.Profile, topologies.Profiles)
 }
 
-// visitBytes is about how much memory or disk space is needed to judge one recorded visit.
+// visitBytes is the approximate memory or disk space, in bytes, that it takes to judge one visit.
 const visitBytes = 2500
 
-// Judging returns the approximate number of bytes, of memory or disk space, that are needed to judge a run; 0 if its
-// load has no rate.
+// Judging returns the approximate memory or disk space, in bytes, that it takes to judge a run. It returns 0 if the
+// plan does not fix the number of visits.
 func (p *Plan) Judging() int64 {
 	if !p.Verify || len(p.Phases) > 0 || len(p.Scenarios) > 0 {
 		return 0
@@ -260,8 +261,8 @@ func (p *Plan) Judging() int64 {
 	return int64(visitBytes * p.Workload.Rate * (p.Warmup + p.Duration).Seconds())
 }
 
-// tooLarge returns a warning if neither memory nor disk has room to judge a run in which every due visit is served. If
-// the free memory is unknown (0), it returns nil.
+// tooLarge returns a warning if judging a run needs more than the free memory and more than the free disk space, both
+// in bytes. It returns nil if memory is 0, which means unknown.
 func (p *Plan) tooLarge(memory, disk int64) []string {
 	need, free := p.Judging(), max(memory, disk)
 	if memory == 0 || need <= free {
@@ -274,15 +275,15 @@ func (p *Plan) tooLarge(memory, disk int64) []string {
 		memory/1e6, most.Truncate(time.Second))}
 }
 
-// alone tells whether each run has the machine to itself. It is true without scenarios, on attached servers, with
-// agents, and for a watched program.
+// alone tells whether only one run may be in progress at a time. It returns true without scenarios, on attached servers,
+// with agents, and for a watched program.
 func (p *Plan) alone() bool {
 	return len(p.Scenarios) == 0 || p.Attach.Asked() || p.Fleet.Count > 0 || p.Program != nil
 }
 
-// faults parses the faults for every combination. An error in several combinations is reported once.
+// faults parses the faults of each combination. A mistake that several combinations share is reported once.
 func (c *check) faults(all []Combination) {
-	// if other errors leave no combination, errors in faults are still reported
+	// other mistakes may leave no combination, but mistakes in faults are still reported
 	if p := c.plan; len(all) == 0 {
 		x := Combination{Plan: p.phased()}
 		_, mistakes := x.steps(faults.Scene{Can: topologies.Spec{}.Can()})
@@ -299,7 +300,7 @@ func (c *check) faults(all []Combination) {
 	}
 }
 
-// leftOut returns a line for each fault that is not used although the user asked for it.
+// leftOut returns a line for each fault that --fault auto leaves out, with the reason.
 func (c *check) leftOut(all []Combination) (lines []string) {
 	p := c.plan
 	if !slices.Equal(p.Faults, []string{faults.Auto}) || len(p.Phases) > 0 {
@@ -316,7 +317,8 @@ func (c *check) leftOut(all []Combination) (lines []string) {
 	return lines
 }
 
-// tooLong warns if every holder will be late: visits take longer than the lease, and the lock does not extend it.
+// tooLong returns warnings if every holder will be late: visits are longer than the lease, which the lock does not
+// extend.
 func (c *check) tooLong(all []Combination) (lines []string) {
 	for _, x := range all {
 		w := &x.Plan.Workload
@@ -330,7 +332,7 @@ func (c *check) tooLong(all []Combination) (lines []string) {
 	return lines
 }
 
-// toStart returns the server program that will be started.
+// toStart finds the server program that the suite will start.
 func (c *check) toStart(ctx context.Context) topologies.Server {
 	server, err := topologies.FindServer(ctx, c.plan.RedisServer)
 	switch {
@@ -345,7 +347,7 @@ func (c *check) toStart(ctx context.Context) topologies.Server {
 	return server
 }
 
-// commands checks that the server knows the commands of the locks.
+// commands checks that the servers know all commands that the locks need.
 func (c *check) commands(server topologies.Server, all []Combination) {
 	asked := map[string]bool{}
 	for _, combo := range all {
@@ -365,8 +367,8 @@ func (c *check) out() {
 	}
 }
 
-// Saves checks that runs can be saved in a directory, which may not exist yet. A *SetupError is about this machine;
-// any other error is about the plan.
+// Saves checks that runs can be saved in a directory, which need not exist yet. If only this machine is the reason,
+// the error is a *SetupError.
 func Saves(out string) error {
 	dir := filepath.Clean(out)
 	for {
@@ -384,7 +386,7 @@ func Saves(out string) error {
 	return nil
 }
 
-// oneOf reports a value that is not in the list of valid values.
+// oneOf reports a mistake in the flag if its value is not in the list good.
 func oneOf[T ~string](c *check, flag string, value T, good []T) {
 	if !slices.Contains(good, value) {
 		c.mistake(flag, "%q: there is %s", value,

@@ -21,10 +21,11 @@ import (
 	"hammerlock/workload"
 )
 
-// onWire is the name of the topology in results of a program whose traffic was read.
+// onWire is the name of the topology in results of a watched program, whose Redis traffic was read.
 const onWire = "wire"
 
-// program checks a plan that watches a program. It returns one run, or one for each scenario that fits programs.
+// program checks a plan that watches a program. It returns one combination, or one for each scenario that is possible
+// with programs.
 func (c *check) program(ctx context.Context) (all []Combination) {
 	p, w := c.plan, c.plan.Program
 	given, own := p.Attach.Asked(), len(p.Topologies) > 0
@@ -57,7 +58,7 @@ func (c *check) program(ctx context.Context) (all []Combination) {
 	return all
 }
 
-// watched reports errors in the description of the program to watch.
+// watched reports mistakes in the description of the program to watch.
 func (c *check) watched(w *program.Spec) {
 	w.WholeEnv = c.plan.Attach.Secrets.Whole("env", w.Env)
 	if len(w.Locks) == 0 {
@@ -75,9 +76,9 @@ func (c *check) watched(w *program.Spec) {
 	}
 }
 
-// endpoints returns the addresses of the running servers that the plan names.
+// endpoints returns the addresses of the attached servers, with their logins.
 func (c *check) endpoints() (all []topologies.Access) {
-	// this run writes no keys of the suite, so any prefix will do
+	// a watch writes no keys of its own, so the prefix of such keys does not matter
 	c.plan.Attach.Prefix = cmp.Or(c.plan.Attach.Prefix, topologies.DefaultPrefix)
 	found, mistakes := c.plan.Attach.Resolve(false)
 	c.mistakes.Add(mistakes...)
@@ -89,8 +90,8 @@ func (c *check) endpoints() (all []topologies.Access) {
 	return all
 }
 
-// scenes returns the runs of a program: one with the plan's faults, or one for each scenario whose faults can be
-// injected.
+// scenes returns the combinations for a watched program: one with the plan's faults, or one for each scenario whose
+// faults are possible.
 func (c *check) scenes(x Combination) (all []Combination) {
 	if len(c.plan.Scenarios) == 0 {
 		return []Combination{x}
@@ -112,7 +113,8 @@ func (c *check) scenes(x Combination) (all []Combination) {
 	return all
 }
 
-// watch returns the run that watches a service's programs while the service is visited; nil if there is none.
+// watch returns the combination that watches a service's programs while the service is visited. It returns nil if the
+// service does not ask for a watch.
 func (c *check) watch(ctx context.Context, s *service.Spec) *Combination {
 	to := &s.Wire
 	if to.To == "" {
@@ -149,7 +151,7 @@ func (c *check) watch(ctx context.Context, s *service.Spec) *Combination {
 	return &all[0]
 }
 
-// programSpec returns the program to watch; nil if there is none.
+// programSpec returns a copy of the description of the program to watch; nil if the plan watches none.
 func (p *Plan) programSpec() *program.Spec {
 	if p.Program == nil {
 		return nil
@@ -159,7 +161,7 @@ func (p *Plan) programSpec() *program.Spec {
 	return &w
 }
 
-// source sets the fields of the scene that depend on the kind of load.
+// source sets the fields of a scene that depend on who makes the load: workers, a service, or a program.
 func (p *Plan) source(s *faults.Scene) {
 	switch {
 	case p.Service != nil:
@@ -172,13 +174,13 @@ func (p *Plan) source(s *faults.Scene) {
 	}
 }
 
-// endless tells whether the run continues until a user ends it. Such an end does not count as early.
+// endless tells whether the run lasts until a user ends it. Such an end is normal, not early.
 func (x *Run) endless() bool {
 	return x.deployment.Program != nil && x.combo.Plan.Program.Command == ""
 }
 
-// startWatch starts the planned watch beside the visits of a combination. The watch continues until finish is called.
-// If the visits never began, it leaves no run.
+// startWatch starts the watch that the plan wants beside the visits of a combination. The watch lasts until finish is
+// called. Its argument begun is false if the visits never began; then the watch is not saved.
 func (j *Job) startWatch(ctx, stop context.Context, number int) (finish func(begun bool) error, err error) {
 	c := &j.Combinations[number]
 	if c.watch == nil {
@@ -221,7 +223,7 @@ func (j *Job) startWatch(ctx, stop context.Context, number int) (finish func(beg
 			j.keepWatched(number, *run)
 		}
 		if errors.Is(failed, program.ErrUnused) {
-			failed = nil // the caller knows why the visits did not begin
+			failed = nil // no traffic was seen, because the visits did not begin; the caller knows why
 		}
 		return errors.Join(failed, x.Close())
 	}, nil

@@ -20,8 +20,8 @@ import (
 const locker = `c() { REDISCLI_AUTH=$REDIS_PASSWORD redis-cli -h "${REDIS_NODES%:*}" -p "${REDIS_NODES##*:}" "$@"; }
 	c set lock:a 1 nx px 60000; sleep 2; c del lock:a; sleep 0.3`
 
-// TestLiveProgramIsShownAndBroken: a holder has a lane. Two faults, at a given time and at a command, are injected and
-// healed. The run tells what was seen.
+// TestLiveProgramIsShownAndBroken: the dashboard shows the holders of a watched program. Two faults are injected and
+// healed: one at a given time, one at a command of the program. The run reports them.
 func TestLiveProgramIsShownAndBroken(t *testing.T) {
 	t.Parallel()
 	p := Default()

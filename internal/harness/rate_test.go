@@ -61,8 +61,8 @@ func steered(t *testing.T, change func(*Plan), use func(*measure.Controls)) (*re
 	return &runs[0], last, h
 }
 
-// TestARateByKey makes an open loop four times as fast, in this process and in two processes. All visits are made and
-// accounted for, and the history shows that a user asked for the change.
+// TestARateByKey: a user makes an open loop four times as fast during the run. No visit is lost, with workers in one
+// process or in two. The history shows that a user changed the rate.
 func TestARateByKey(t *testing.T) {
 	t.Parallel()
 	for name, processes := range map[string]int{"local": 1, "two processes": 2} {

@@ -10,24 +10,24 @@ import (
 	"hammerlock/internal/deployment"
 )
 
-// Again tells how often a run without a verdict is repeated. It has a factor for each try: how much longer the try is
-// than the previous one.
+// Again is a policy for repeating runs without a verdict. It has one factor for each try: how much longer the try is
+// than the one before. The first factor is 1.
 type Again []int
 
-// Policies of repetition. The runs of a job have another policy: see Plan.again.
+// Policies for other commands. For the runs of a job, see Plan.again.
 var (
 	NextSeed = Again{1, 1, 1, 1} // for a scenario in which a broken lock must fail
 	Doubling = Again{1, 2, 2, 2} // for a fault, or a chapter of the tour, that must show an effect
 	Sixteen  = Again{1, 4, 4}    // for a search that measured too little
 )
 
-// again returns the policy for the runs of a job. The second try is three times as long: with twice the time, many
-// runs would need a third try.
+// again returns the policy for the runs of a job. The second try is three times as long as the first: after one that
+// was only twice as long, many runs would need a third.
 func (p *Plan) again() Again {
 	return append(Again{1, 3}, slices.Repeat(Again{2}, p.Attempts)...)[:p.Attempts]
 }
 
-// Of yields the plan of each try, until the caller stops asking.
+// Of yields the plan p for the first try, and a changed plan for each further try.
 func (a Again) Of(p Plan) iter.Seq[Plan] {
 	return func(yield func(Plan) bool) {
 		for n, longer := range a {
@@ -41,8 +41,8 @@ func (a Again) Of(p Plan) iter.Seq[Plan] {
 	}
 }
 
-// repeat turns the plan into that of the next try, with the next seed and a longer duration. Phases and traces keep
-// their duration.
+// repeat changes the plan to that of the next try: the next seed, and a duration that is multiplied by longer. Phases
+// and traces keep their duration.
 func (p *Plan) repeat(longer int) {
 	p.Workload.Seed++
 	if p.steerable() {
@@ -50,13 +50,14 @@ func (p *Plan) repeat(longer int) {
 	}
 }
 
-// longest is the largest factor by which the times of a scenario can grow.
+// longest limits the factor by which the times of a scenario can grow in all repetitions together.
 const longest = 8
 
-// again turns the combination into a repetition. The argument by is the factor by which the repetition is longer. If
-// all is true, all times grow, including leases; otherwise only the duration does. If requests are counted, only the
-// duration grows, because longer leases do not change how often a lock sends requests. The argument why tells what was
-// wrong with the last run.
+// again changes the combination to that of the next try, whose duration is multiplied by the factor by. why is what
+// was wrong with the last run.
+//
+// If all is true, all times grow by the factor, including leases. This does not apply if the scenario judges costs,
+// since longer leases do not change how often a lock sends requests.
 func (c *Combination) again(by int, all bool, why string) {
 	if c.Plan.Service != nil {
 		why += "; the next attempt found the service's store as this one left it"
@@ -78,12 +79,12 @@ func (c *Combination) stretch(by int) {
 	}
 }
 
-// idle returns how long the lock may be free, without an explanation, while workers wait. It grows with the other
-// times, because the pause of a stalled holder grows, too. A mutex, for example, may stay in a process for that long.
+// idle returns how long the lock may be free while workers wait, without counting as a mistake. It is one second for
+// each factor by which times have grown, because planned pauses of holders have grown, too.
 func (c *Combination) idle() time.Duration { return time.Duration(c.Stretched) * time.Second }
 
-// short returns the factor by which a scenario must be longer so that the lock's program can keep its leases; 1 = it
-// is long enough.
+// short returns the factor by which the times of a scenario must grow so that the lock's program can keep its leases;
+// 1 = they are long enough.
 func (c *Combination) short() int {
 	p, ttl := c.Lock.Program, c.Plan.Workload.TTL
 	if p == nil || c.Scenario.Name == "" || p.Least <= ttl {
@@ -92,13 +93,14 @@ func (c *Combination) short() int {
 	return int((p.Least + ttl - 1) / ttl)
 }
 
-// howMuchLonger returns the factor by which a repetition must be longer. The factor is how much too slow the machine, a
-// server or the lock's program was, compared with the limit that follows from the lease. It is 1 if none of them was
-// too slow, and 0 if no repetition is needed.
+// howMuchLonger decides about a repetition of the run. It returns 0 if none is needed, and 1 if the run only ended
+// without a verdict. A greater result tells how much too slow the machine, a server or the lock's program was,
+// compared with a limit that depends on the lease.
 //
-// A run without a scenario is only repeated after an unplanned event. The end of a service's program is no such event,
-// because that program is under test. A run that lost an agent is not repeated, because a repetition would wait for
-// that agent; agents on this machine are started again.
+// A run without a scenario is only repeated after an unplanned event, such as the death of a server. The end of a
+// service's program does not count as one, because that program is under test. After the loss of an agent, a run is
+// not repeated, since the repetition would wait for the agent. Agents on this machine are the exception: they are
+// restarted.
 func (x *Run) howMuchLonger() int {
 	c, lease := &x.combo, x.combo.Plan.Workload.TTL
 	_, stood := x.meter.Stood()

@@ -35,8 +35,8 @@ func TestEachTryIsLonger(t *testing.T) {
 	}
 }
 
-// TestALostAgentIsNoReasonToRepeat: a repetition would wait for the agent, and fail. Agents on this machine are started
-// again.
+// TestALostAgentIsNoReasonToRepeat: a run that lost an agent is not repeated, because the repetition would wait for
+// the agent. If the agents are on this machine, it is repeated, because they are started again.
 func TestALostAgentIsNoReasonToRepeat(t *testing.T) {
 	for name, tt := range map[string]struct {
 		missing, local bool

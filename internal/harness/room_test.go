@@ -10,8 +10,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestARoomHasLimits: it has the number of runs in the plan. Without that, no run begins before the effect of the last
-// is known, and there are few more runs than cores.
+// TestARoomHasLimits: a plan may fix the number of parallel runs. Otherwise a run begins only when the effect of the
+// last one on the machine is known, and there are at most a few more runs than cores.
 func TestARoomHasLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fixed, measured := room{jobs: 3}, room{}
@@ -36,8 +36,8 @@ func TestARoomHasLimits(t *testing.T) {
 	})
 }
 
-// TestAJobSaysHowFarItIs: the remaining runs take as long, relative to their length, as those that have ended.
-// Repeated runs do not count.
+// TestAJobSaysHowFarItIs: the estimate for the remaining runs assumes that they are as slow, compared with their
+// planned lengths, as those that ended. A repeated run does not count twice.
 func TestAJobSaysHowFarItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Combination{Plan: Plan{Duration: 1500 * time.Millisecond, Warmup: time.Second}}
@@ -58,8 +58,8 @@ func TestAJobSaysHowFarItIs(t *testing.T) {
 	})
 }
 
-// TestWhatBreaksBesideOthersIsAskedAgain: parallel runs may be the reason. A run that breaks alone, or cannot be
-// repeated, is an error.
+// TestWhatBreaksBesideOthersIsAskedAgain: a run that could not be made beside other runs is repeated, since those may
+// be the reason. A run that could not be made alone is an error.
 func TestWhatBreaksBesideOthersIsAskedAgain(t *testing.T) {
 	broken := errors.New("the servers did not come up")
 	for beside, want := range map[bool]error{true: nil, false: broken} {

@@ -19,28 +19,28 @@ import (
 	"hammerlock/results"
 )
 
-// cleanTimeout limits the time for cleaning up after a run. Each page adds cleanPage.
+// cleanTimeout limits the time to clean up after a run. cleanPage is added for each page.
 const (
 	cleanTimeout = 10 * time.Second
 	cleanPage    = 200 * time.Microsecond
 )
 
-// ownSlots is the size of the lanes for the suite's own events.
+// ownSlots is the number of operations that a lane of the suite itself can buffer. A lane is the log of one recorder.
 const ownSlots = 1 << 10
 
-// Run is a run in progress. After the preparation, its servers and workers are ready. Do does the rest.
+// Run is a run whose servers and workers are ready. Do makes the run.
 type Run struct {
 	job        *Job
 	combo      Combination
 	deployment *deployment.Deployment
-	since      time.Time // time at which its preparation began
+	since      time.Time // start of the preparation
 	tell       func(Event)
 	incidents  []string // descriptions of unplanned events of servers
-	missing    bool     // workers on other machines were lost, together with counted visits
-	longer     int      // factor by which a repetition must be longer; 0 = no repetition is needed
+	missing    bool     // workers on other machines were lost, with visits that were already counted
+	longer     int      // factor by which a repetition must be longer; 0 = no repetition
 
 	run     *results.Run
-	cuts    []results.Run // runs with violations that the flight recorder has saved
+	cuts    []results.Run // runs that were saved around violations of a watched program
 	folder  *results.Folder
 	meter   *measure.Meter
 	session *crew.Session
@@ -56,7 +56,8 @@ type Run struct {
 	stalls  int64 // number of times that a worker waited because its lane was full
 }
 
-// Do lets the workers work, injects faults, records, judges and saves. It returns the record of the run.
+// Do makes the run: the workers work, faults are injected, and the operations are recorded and judged. It saves the
+// run, and returns its record.
 func (x *Run) Do(ctx, stop context.Context) (_ *results.Run, err error) {
 	x.run = x.describe(time.Now())
 	if x.folder, err = results.OpenFolder(x.combo.Plan.Out, x.run.Name); err != nil {
@@ -80,7 +81,7 @@ func (x *Run) Do(ctx, stop context.Context) (_ *results.Run, err error) {
 	var measured *history.Measured
 	if x.deployment.Program == nil {
 		x.fill(&report, cost)
-		if x.picture != nil { // the last picture lacks what ended after it
+		if x.picture != nil { // show also what ended after the last snapshot
 			now := x.session.Clock.Now()
 			x.picture.publish(now, now)
 		}
@@ -105,7 +106,7 @@ func (x *Run) Do(ctx, stop context.Context) (_ *results.Run, err error) {
 	return x.run, nil
 }
 
-// begin starts the clock, and prepares recording, measurement and fault injection.
+// begin starts the clock of the run. It prepares recording, measurement and fault injection.
 func (x *Run) begin() (err error) {
 	plan, source := &x.combo.Plan, x.deployment.Program
 	wake := make(chan struct{}, 1)
@@ -152,8 +153,8 @@ func (x *Run) begin() (err error) {
 	return nil
 }
 
-// metered returns the options of the meter. The meter measures the workers' visits within the planned time, or the
-// traffic of a program.
+// metered returns the options of the meter. It measures visits that are due after the warm-up and before the end. For
+// a watched program, it measures all traffic.
 func (x *Run) metered() measure.Options {
 	if x.deployment.Program != nil {
 		return measure.Options{Workers: recording.ReadWorkers, Keys: recording.ReadKeys, To: history.Forever}
@@ -167,7 +168,7 @@ func (x *Run) metered() measure.Options {
 	}
 }
 
-// live returns the measurements so far. A program's grants count as its visits.
+// live completes the measurements so far. For a watched program, each grant counts as a visit.
 func (x *Run) live(l measure.Live) measure.Live {
 	if source := x.deployment.Program; source != nil {
 		l.Done = source.Grants()
@@ -176,13 +177,13 @@ func (x *Run) live(l measure.Live) measure.Live {
 	return l
 }
 
-// work lets the workers work, and injects faults. At the end it looks for keys that were left over.
+// work lets the workers work, and injects the faults. At the end it looks for keys that the lock left behind.
 func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, err error) {
 	plan, source := &x.combo.Plan, x.deployment.Program
 	end := x.background(ctx)
 	ending, over := context.WithCancel(stop)
 	defer over()
-	if source == nil { // a program ends when it likes
+	if source == nil { // a watched program decides when it ends
 		defer time.AfterFunc(plan.Warmup+plan.Duration-x.session.Clock.Now(), over).Stop()
 	}
 	x.breaker.Start(ctx, ending)
@@ -201,8 +202,8 @@ func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, e
 		defer cancel()
 		servers = x.deployment.Leftovers(clean, x.own)
 	}
-	// The history shows which servers failed without a planned fault, did not answer or did not come back. These
-	// failures explain errors of the fault injection and of the final reading.
+	// If servers failed, did not answer or did not come back without a planned fault, the history shows it. Then
+	// errors of injecting faults and of the last reading are only consequences, and are dropped.
 	told := plan.Verify && (errors.Is(servers, breaker.ErrUnhealthy) || errors.Is(servers, breaker.ErrNoAnswer))
 	cost = end()
 	if report.Lost != "" {
@@ -214,7 +215,7 @@ func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, e
 	return report, cost, err
 }
 
-// died records the crashes of workers that were not planned.
+// died records each unplanned crash of a worker in the history.
 func (x *Run) died(all []history.Breakdown) {
 	for _, b := range all {
 		for _, w := range b.Workers {
@@ -224,7 +225,7 @@ func (x *Run) died(all []history.Breakdown) {
 	}
 }
 
-// giveUp deletes the files of a failed run, except for the history, which may show the reason.
+// giveUp deletes the files of a run that could not be completed. It keeps a recorded history, which may show why.
 func (x *Run) giveUp() error {
 	if x.combo.Plan.Verify {
 		return errors.Join(x.folder.Leave(),
@@ -233,7 +234,7 @@ func (x *Run) giveUp() error {
 	return x.folder.Discard()
 }
 
-// judge judges the run by its history or, without one, by its totals.
+// judge judges the run, by its history if there is one, and otherwise by its totals.
 func (x *Run) judge(ctx context.Context) (err error) {
 	if source := x.deployment.Program; source != nil {
 		source.Fill(x.run)
@@ -245,13 +246,13 @@ func (x *Run) judge(ctx context.Context) (err error) {
 	if x.combo.Plan.Verify {
 		x.tell(Event{Stage: Judging})
 	}
-	// judge the saved files, so that anyone can repeat the verdict
+	// read the saved files, as "verify check" does, so that any user can repeat the verdict
 	x.run.Verdicts, err = x.run.Judge(x.folder.Path(""))
 	return err
 }
 
-// bears returns how long a holder may pause without being late. It is 0 for a lock without leases. It is also 0 for a
-// service, because no pause excuses its losses.
+// bears returns the longest pause after which a holder is not yet late. It is 0 for a lock without leases. It is also
+// 0 for a service, because no pause excuses a service that loses visits.
 func (c *Combination) bears() time.Duration {
 	w := &c.Plan.Workload
 	if !c.Lock.Claims.Expires || w.TTL == 0 {

@@ -14,7 +14,8 @@ import (
 	"hammerlock/workload"
 )
 
-// leastTTL returns the shortest lease that may be requested; 0 for a service, whose leases are unknown.
+// leastTTL returns the shortest lease that a plan may have. It is 0 for a service, whose leases the suite does not
+// know.
 func (p *Plan) leastTTL() time.Duration {
 	if p.Service != nil {
 		return 0
@@ -22,7 +23,7 @@ func (p *Plan) leastTTL() time.Duration {
 	return 10 * time.Millisecond
 }
 
-// programs returns the number of a service's programs that the suite starts.
+// programs returns how many programs of a service the suite starts.
 func (p *Plan) programs() int {
 	if p.Service == nil {
 		return 0
@@ -30,12 +31,13 @@ func (p *Plan) programs() int {
 	return len(p.Service.Serve)
 }
 
-// visitsOnly tells whether the plan visits services and uses no locks.
+// visitsOnly tells whether the plan only visits services, without locks of the suite.
 func (p *Plan) visitsOnly() bool {
 	return p.Service != nil || len(p.Topologies) == 0 && len(p.Services) > 0
 }
 
-// service checks a plan that visits a service. It returns the plan's only run; nil if the plan visits none.
+// service checks a plan that visits a service, and returns its single combination. It returns nil if the plan visits
+// no service.
 func (c *check) service(ctx context.Context) []Combination {
 	p, s := c.plan, c.plan.Service
 	if s == nil {
@@ -59,7 +61,8 @@ func (c *check) service(ctx context.Context) []Combination {
 	return all
 }
 
-// visiting returns the plan of a run that visits a service. A burst replaces any other load.
+// visiting returns the plan of a run that visits the service s. If the service has a burst, the burst replaces the
+// load of the plan.
 func (p Plan) visiting(s *service.Spec) Plan {
 	s.Timeout = p.Workload.Wait
 	if w := &p.Workload; s.Burst > 0 {
@@ -71,8 +74,8 @@ func (p Plan) visiting(s *service.Spec) Plan {
 	return p
 }
 
-// services checks the plans that visit services, and adds the number of the service to each error. Names must be
-// unique, because results show them.
+// services checks the plans that visit services. Each mistake gets the number of its service. The services must have
+// different names, which results show.
 func (c *check) services(ctx context.Context) (all []Combination) {
 	known := map[string]bool{}
 	for i := range c.plan.Services {
@@ -89,7 +92,7 @@ func (c *check) services(ctx context.Context) (all []Combination) {
 		}
 		known[name] = true
 		for _, m := range one.mistakes {
-			if !slices.Contains(c.mistakes, m) { // all services share the load, so an error in it is reported once
+			if !slices.Contains(c.mistakes, m) { // the services share their load, so a mistake in it is reported once
 				c.mistakes.Add(human.Mistake{Setting: "services", Item: fmt.Sprint(i + 1), Key: m.Setting,
 					Text: fmt.Sprintf("services %d: %s", i+1, m.Text)})
 			}
@@ -98,7 +101,7 @@ func (c *check) services(ctx context.Context) (all []Combination) {
 	return all
 }
 
-// requests checks the addresses of the service. Each page needs its own address.
+// requests checks the addresses of a service. Each page must have its own address.
 func (c *check) requests(s *service.Spec) {
 	for _, r := range []struct {
 		flag    string
@@ -106,7 +109,7 @@ func (c *check) requests(s *service.Spec) {
 	}{{"visit", s.Visit}, {"count", s.Count}} {
 		if len(r.request.URLs) == 0 && slices.ContainsFunc(c.mistakes,
 			func(m human.Mistake) bool { return m.Setting == r.flag }) {
-			continue // an address was given, but it is wrong
+			continue // an address was given, and its mistake was reported
 		}
 		if len(r.request.URLs) == 0 {
 			c.mistake(r.flag,

@@ -185,8 +185,8 @@ func TestAFenceStopsWhoSleptThroughTheLease(t *testing.T) {
 	}
 }
 
-// TestWithoutAFenceTheSameHolderOverwrites does the same on a plain counter, and on one with a broken fence. That
-// fence admits a late holder, unless another worker stores at that moment.
+// TestWithoutAFenceTheSameHolderOverwrites does the same on a counter without a fence, and on one whose fence is
+// broken. The broken fence rejects a late holder only if another worker stores at the same moment.
 func TestWithoutAFenceTheSameHolderOverwrites(t *testing.T) {
 	t.Parallel()
 	for counter, fencing := range map[string]checker.Status{"redis": checker.Pass, "backstop": checker.Fail} {
@@ -206,8 +206,8 @@ func TestWithoutAFenceTheSameHolderOverwrites(t *testing.T) {
 	}
 }
 
-// TestACounterLeavesNoFile searches for the database, on real servers and on the embedded servers, which have no
-// directory.
+// TestACounterLeavesNoFile: no database file of the counter is left after a run. It checks this with real servers,
+// and with embedded servers, which have no directory.
 func TestACounterLeavesNoFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for _, server := range []string{"", topologies.EmbeddedName} {

@@ -11,8 +11,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestStreamsAgreeWithOperations breaks connections during commands. The servers' streams show which of these commands
-// had an effect, and agree with every reply.
+// TestStreamsAgreeWithOperations cuts connections while commands are in flight. The replication streams of the
+// servers show which of these commands took effect. They agree with all replies that workers did get.
 func TestStreamsAgreeWithOperations(t *testing.T) {
 	t.Parallel()
 	for topology, lock := range map[string]string{"single": "lease", "redlock": "redlock"} {

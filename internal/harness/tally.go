@@ -14,7 +14,7 @@ import (
 	"hammerlock/workload"
 )
 
-// views returns the page views after all workers have ended.
+// views returns the numbers of page views, when all workers have ended.
 func (x *Run) views(ctx context.Context) (results.Views, error) {
 	tally, err := x.tally(ctx)
 	v := results.Views{Acknowledged: tally.Acknowledged, Unknown: tally.Unknown, Fenced: x.meter.Stores.Fenced,
@@ -25,9 +25,9 @@ func (x *Run) views(ctx context.Context) (results.Views, error) {
 	return v, err
 }
 
-// tally reads the counter after all workers have ended. Pauses of holders and failures of servers may excuse missing
-// views, but only as many as they can have caused. A counter that cannot be read is an error, unless a server failed
-// without a planned fault.
+// tally compares the counter's page views with those that were acknowledged, when all workers have ended. Missing
+// views are excused up to the number that late holders and failed servers can have caused. A counter that cannot be
+// read is an error, unless a server failed without a planned fault.
 func (x *Run) tally(ctx context.Context) (t checker.Tally, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx),
 		cleanTimeout+time.Duration(len(x.deployment.Pages))*cleanPage)
@@ -51,9 +51,9 @@ func (x *Run) tally(ctx context.Context) (t checker.Tally, err error) {
 	return t, nil
 }
 
-// excused returns how many acknowledged views may be missing with a correct lock. It counts the views that late
-// holders may have overwritten, and one view for each evicted key. Whenever a server may have forgotten its lock, it
-// counts one view for each worker. If the counter's server failed, all views may be missing.
+// excused returns how many acknowledged views may be missing although the lock is correct. Late holders may have
+// overwritten views. A server that failed may have forgotten its lock, which costs up to one view for each worker.
+// Each evicted key costs one view. If the server of the counter failed, all views may be missing.
 func (x *Run) excused(acknowledged int64) int64 {
 	p, failed := &x.combo.Plan, x.meter.Failed()
 	if x.combo.Lock.Sites == locks.NoSite || x.combo.Topology.Can().Lock {

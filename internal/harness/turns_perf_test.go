@@ -20,15 +20,15 @@ const (
 	suiteSide
 )
 
-// turn is the length of a side's turn. It is so short that the speed of the machine, which changes over seconds and
-// minutes, is the same for both sides. In settle, a side completes the work that it leaves beside its workers.
+// turn is the length of one side's turn. It is short, so that slow changes in the machine's speed affect both sides
+// equally. After each turn, the side has the time settle to finish its work in the background, such as recording.
 const (
 	turn   = 250 * time.Millisecond
 	settle = 2 * recording.DrainEvery
 )
 
-// turns lets two crews of workers, both in a long run, work in turn. A paused worker is outside of the lock's calls,
-// and costs nothing.
+// turns lets two crews of workers take turns, so that only one works at a time. Both have a run in progress. A worker
+// whose side must wait is between two visits, and uses no CPU time.
 type turns struct {
 	whose    atomic.Int32
 	over     atomic.Bool

@@ -9,8 +9,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestWhatWasBrokenIsNotKept makes runs with and without a fault. The next run has new servers after a fault, and
-// otherwise the same.
+// TestWhatWasBrokenIsNotKept: servers are kept for the next run, unless a fault may have broken them. After such a
+// fault, the next run starts new servers.
 func TestWhatWasBrokenIsNotKept(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
