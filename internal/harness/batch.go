@@ -163,8 +163,8 @@ func (b *batch) take(o outcome) {
 // the number of repetitions, and the time budget limits those of scenarios.
 //
 // If the machine or a program was too slow, all times of the scenario grow by the measured factor. Otherwise only the
-// duration grows. A run that other runs may have slowed down is first repeated alone with the same duration. That
-// does not count as an attempt.
+// duration grows. A run that other runs may have slowed down is first repeated alone with the same duration. Such a
+// run does not count as an attempt.
 func (b *batch) again(ctx, stop context.Context) {
 	for n, by := range b.Plan.again() {
 		open := b.open

@@ -275,8 +275,8 @@ func (p *Plan) tooLarge(memory, disk int64) []string {
 		memory/1e6, most.Truncate(time.Second))}
 }
 
-// alone tells whether only one run may be in progress at a time. It returns true without scenarios, on attached servers,
-// with agents, and for a watched program.
+// alone tells whether only one run may be in progress at a time. It returns true without scenarios, on attached
+// servers, with agents, and for a watched program.
 func (p *Plan) alone() bool {
 	return len(p.Scenarios) == 0 || p.Attach.Asked() || p.Fleet.Count > 0 || p.Program != nil
 }

@@ -8,11 +8,12 @@ import (
 	"hammerlock/results"
 )
 
-// keptOutages is the largest number of outages in the result. The longest ones are kept.
+// keptOutages limits the number of outages in the result. If there are more, the shortest are dropped.
 const keptOutages = 64
 
-// Availability returns the outages within the measurement: periods in which workers asked for locks and none was
-// served. The given role changes divide a recovery into parts. It returns nil if no worker asked for a lock.
+// Availability returns the outages within the measurement. In an outage, workers asked for the lock of a page, and
+// none of them got it for a long time. roles has the role changes of servers, which divide a recovery into parts. The
+// result is nil if no worker asked for a lock.
 func (m *Meter) Availability(roles []results.RoleChange) *results.Availability {
 	if m.outages == nil || !m.outages.asked {
 		return nil
@@ -79,8 +80,9 @@ func (m *Meter) outage(gaps []gap, end time.Duration, roles []results.RoleChange
 	return o
 }
 
-// resurrected tells whether the servers' replies show a released lock as held for at least the given time, although no
-// failed try explains that. A try with an unknown outcome explains it, and so does one that the lock abandoned.
+// resurrected tells whether a lock came back after its release: for at least the given time, servers replied that it
+// is held. It returns false if a failed try may have taken the lock, since its outcome is unknown or the lock gave it
+// up.
 func (g *gap) resurrected(least time.Duration) bool {
 	for f := range g.failed {
 		if f.kind == history.Acquire && (f.outcome == history.Unknown || f.reason == history.Quorum ||
@@ -91,9 +93,9 @@ func (g *gap) resurrected(least time.Duration) bool {
 	return g.again > 0 && g.to-max(g.again, g.answered) >= least
 }
 
-// faultOf returns the latest fault that was in force at the beginning of an outage. If there was none, it returns the
-// first that was injected during the outage; nil if there was none either. A fault explains outages of a page only
-// until that page is served again.
+// faultOf returns the fault that explains an outage: the latest one in force when the outage began or, without one,
+// the first that was injected during the outage. It returns nil if there was neither. Once the page was served again,
+// the fault explains no later outage of the page.
 func (m *Meter) faultOf(gaps []gap, to time.Duration) (of *results.FaultWindow) {
 	from := gaps[0].from
 	for i := range m.faults {
@@ -107,19 +109,19 @@ func (m *Meter) faultOf(gaps []gap, to time.Duration) (of *results.FaultWindow) 
 	return of
 }
 
-// leastPart is the length of the shortest part of a recovery. A shorter part is merged into the next.
+// leastPart is the shortest duration of a part of a recovery. A shorter part is added to the part after it.
 const leastPart = time.Millisecond
 
-// timeline has the known moments of a recovery.
+// timeline has the known times within a recovery.
 type timeline struct {
 	begin, end time.Duration
-	answered   time.Duration // time from which servers reply that another worker has the lock
-	open       bool          // the outage goes on until the end of the measurement
+	answered   time.Duration // from this time, servers reply that another worker has the lock
+	open       bool          // the outage lasts until the end of the measurement
 	fault      *results.FaultWindow
 	roles      []results.RoleChange
 }
 
-// parts splits the recovery at its known moments.
+// parts divides the recovery at its known times, such as that of a promotion.
 func (t *timeline) parts() (all []results.Part) {
 	at := t.begin
 	upTo := func(to time.Duration, name results.PartName) {
@@ -135,7 +137,7 @@ func (t *timeline) parts() (all []results.Part) {
 	noticed, promoted := t.first(results.NoticedDown), t.first(results.BecamePrimary)
 	switch {
 	case promoted != nil:
-		// A server that grants locks had been promoted by then, even if the promotion was noticed later.
+		// If a server grants locks, its promotion is over, even if the suite noticed the promotion later.
 		primary := max(time.Duration(promoted.After), min(time.Duration(promoted.By), t.answered))
 		if name := results.Replacing; noticed == nil || time.Duration(noticed.By) >= primary {
 			upTo(primary, name)
@@ -156,7 +158,7 @@ func (t *timeline) parts() (all []results.Part) {
 	return all
 }
 
-// first returns the first role change of the given kind within the recovery; nil if there is none.
+// first returns the first role change of the kind what within the recovery; nil if none was seen.
 func (t *timeline) first(what results.Became) *results.RoleChange {
 	for i := range t.roles {
 		if r := &t.roles[i]; r.Became == what && time.Duration(r.By) > t.begin && time.Duration(r.After) < t.answered {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Bands is the number of duration ranges in the counts for each second.
+// Bands is the number of ranges of durations in a Spread.
 const Bands = 22
 
-// bandFrom are the bands' lower bounds: 0, then 1, 2 and 5 times each power of ten from 10 µs to 50 s.
+// bandFrom has the lower bound of each band: 0, then 10 µs, 20 µs, 50 µs, 100 µs and so on, up to 50 s.
 var bandFrom = func() (from [Bands]time.Duration) {
 	step := 10 * time.Microsecond
 	for i := 1; i < Bands; i += 3 {
@@ -18,10 +18,11 @@ var bandFrom = func() (from [Bands]time.Duration) {
 	return from
 }()
 
-// BandFrom returns the lower bound of a band. The last band has no upper bound.
+// BandFrom returns the lower bound of a band, whose upper bound is that of the next band. The last band has no upper
+// bound.
 func BandFrom(band int) time.Duration { return bandFrom[band] }
 
-// Spread has the number of durations in each band.
+// Spread is a small histogram: the number of durations in each band.
 type Spread [Bands]uint32
 
 func (s *Spread) record(d time.Duration) {

@@ -36,8 +36,9 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkObserveCold measures the same as beside a run. After every few hundred visits, other code has used the
-// caches. Workers on 10 000 pages never meet, and latencies vary as widely as real ones. The result is ns/visit.
+// BenchmarkObserveCold measures Observe as it is during a run, where other code evicts its data from the CPU caches
+// every few hundred visits. Workers on 10 000 pages never meet, and latencies vary as in real runs. The unit is
+// ns/visit.
 func BenchmarkObserveCold(b *testing.B) {
 	const keys, between = 10_000, 320
 	m := NewMeter(Options{Workers: 64, Keys: keys, To: time.Hour, Excludes: true})

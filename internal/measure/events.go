@@ -11,21 +11,21 @@ import (
 
 const (
 	keptEvents = 200
-	oneEvent   = 500 * time.Millisecond // repetitions within this time are only counted, not listed
+	oneEvent   = 500 * time.Millisecond // a repetition within this time only increases a count
 )
 
-// events are the latest events of a run.
+// events has the latest events of a run, which a dashboard lists.
 type events struct {
 	list    []Event
 	dropped int
-	// number of a fault that is not healed -> index of its event; the index counts all events since the start
+	// number of a fault that is not healed -> index of its event, which counts from the start of the run
 	open map[int64]int
 
 	injected int64 // number of injected faults
 }
 
-// add adds an event and returns its index since the start. For some kinds, a quick repetition of the last event only
-// increments that event's count.
+// add adds an event, and returns its index, which counts from the start of the run. If the last event is of the same
+// kind and recent, some kinds of event only increase its count.
 func (v *events) add(e Event) int {
 	e.Count = 1
 	again := e.Kind == LeaseLostEvent || e.Kind == CrashEvent || e.Kind == ViolationEvent
@@ -43,7 +43,7 @@ func (v *events) add(e Event) int {
 	return v.dropped + len(v.list) - 1
 }
 
-// begun lists the faults whose injection is in progress.
+// begun lists the faults that are being injected, but are not yet in force.
 type begun struct {
 	mu   sync.Mutex
 	list []beginning
@@ -54,7 +54,7 @@ type beginning struct {
 	event  Event
 }
 
-// end removes a fault from the list, because the fault is in force now.
+// end removes a fault from the list, because it is now in force.
 func (b *begun) end(number int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,21 +6,21 @@ import (
 	"hammerlock/history"
 )
 
-// excuses computes an upper bound for the page views that a correct lock may lose through long pauses of holders. A
-// holder that stores after a pause overwrites the views that others stored during the pause.
+// excuses estimates how many page views a correct lock may lose through long pauses of holders. The estimate is an
+// upper bound. A holder that stores after its pause overwrites all views that others stored during the pause.
 type excuses struct {
-	bears     time.Duration // longest pause after which a holder is not late; 0 = the lock has no leases
+	bears     time.Duration // longest pause after which a holder is not yet late; 0 = the lock has no leases
 	processes []paused      // indexed by process number
 	late      int64         // page views that late holders may have overwritten
-	failed    []int64       // for each failure without a planned fault: the number of the node
+	failed    []int64       // number of the node of each failure without a planned fault
 }
 
-// paused has the workers of a process, and its number of stored page views at some past times.
+// paused is a process that may be paused: its workers, and how many page views it had stored at recent times.
 type paused struct {
 	has     []bool // indexed by worker: the worker runs in this process
 	workers int
 	stored  int64
-	recent  []mark // ascending times, at least everyMark apart
+	recent  []mark // ascending by time, at least everyMark apart
 }
 
 type mark struct {
@@ -56,8 +56,8 @@ func (e *excuses) observe(op *history.Op) {
 	}
 }
 
-// paused counts the views that holders in a paused process may have overwritten. Each worker may overwrite one view,
-// and all views that other processes stored during the pause.
+// paused adds the views that holders in a paused process may have overwritten. Each worker of the process may
+// overwrite one view, and also those that other processes stored during the pause.
 func (e *excuses) paused(gap *history.Op) {
 	e.late += int64(e.process(gap.Process).workers)
 	for n := range e.processes {
@@ -67,7 +67,7 @@ func (e *excuses) paused(gap *history.Op) {
 	}
 }
 
-// stores records that a worker runs in the process.
+// stores records that the worker stores page views in this process.
 func (p *paused) stores(worker int32) {
 	for int(worker) >= len(p.has) {
 		p.has = append(p.has, false)
@@ -78,7 +78,8 @@ func (p *paused) stores(worker int32) {
 	}
 }
 
-// before returns the number of page views that the process had stored at the given time, or up to everyMark earlier.
+// before returns how many page views the process had stored at the time t. It may return an earlier number, from up
+// to everyMark before t.
 func (p *paused) before(t time.Duration) (stored int64) {
 	for _, m := range p.recent {
 		if m.at > t {
@@ -89,8 +90,8 @@ func (p *paused) before(t time.Duration) (stored int64) {
 	return stored
 }
 
-// Overwritten returns an upper bound for the page views that late holders overwrote.
+// Overwritten returns an upper bound for the number of page views that late holders overwrote.
 func (m *Meter) Overwritten() int64 { return m.excuses.late }
 
-// Failed returns the node number of each failure without a planned fault.
+// Failed returns the numbers of the nodes that failed without a planned fault, one for each failure.
 func (m *Meter) Failed() []int64 { return m.excuses.failed }

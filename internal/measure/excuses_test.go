@@ -7,8 +7,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestWhatAPauseCanHaveCost: one page view for each worker of the paused process, and the views that other processes
-// stored during the pause, or up to 10 ms before.
+// TestWhatAPauseCanHaveCost: the pause of a process may cost one page view for each of its workers. It may also cost
+// the views that other processes stored during the pause, or up to 10 ms before.
 func TestWhatAPauseCanHaveCost(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

@@ -5,7 +5,7 @@ import (
 	"hammerlock/results"
 )
 
-// faultWindows has the time in which each fault was in force, in the order of injection.
+// faultWindows has, for each fault in the order of injection, the time in which it was in force.
 type faultWindows []results.FaultWindow
 
 func (f *faultWindows) observe(op *history.Op) {

@@ -10,8 +10,8 @@ import (
 	"hammerlock/results"
 )
 
-// The range of histograms in nanoseconds, and two resolutions in significant digits. A fine histogram takes 213 KB.
-// If a run has many histograms of a kind, they are coarse.
+// The range of histograms in nanoseconds, and two resolutions, in significant decimal digits. A histogram with the
+// fine resolution takes 213 KB; where there are many, they have the coarse one.
 const (
 	lowest       = int64(50)
 	highest      = int64(time.Hour)
@@ -19,10 +19,10 @@ const (
 	coarseDigits = 2
 )
 
-// histogram is a distribution of durations. An HdrHistogram knows its minimum, maximum and sum only up to the width of
-// a bucket; this type has the exact values. It is not safe for concurrent use.
+// histogram counts durations. It adds to HdrHistogram the exact minimum, maximum and sum, which HdrHistogram knows
+// only up to the width of a bucket. It is not safe for concurrent use.
 type histogram struct {
-	hist  *hdrhistogram.Histogram // lacks the buffered durations until the method buckets adds them
+	hist  *hdrhistogram.Histogram // lacks the durations in buf until buckets is called
 	buf   []repeated
 	min   time.Duration
 	max   time.Duration
@@ -30,19 +30,19 @@ type histogram struct {
 	count int64
 }
 
-// repeated is a duration that was recorded n times.
+// repeated is a duration that was recorded n times in a row.
 type repeated struct{ duration, n int64 }
 
-// buffered is the number of durations that are collected before they are counted. A dozen large histograms do not fit
-// the CPU cache, and batches reduce the cache misses.
+// buffered is the number of durations that are collected before they are counted together. Counting in batches causes
+// fewer misses of the CPU cache, which is too small for all histograms.
 const buffered = 256
 
 func newFine() *histogram { return &histogram{hist: hdrhistogram.New(lowest, highest, fineDigits)} }
 
 func newCoarse() *histogram { return &histogram{hist: hdrhistogram.New(lowest, highest, coarseDigits)} }
 
-// record adds a duration. For percentiles, a duration beyond an hour counts as an hour. Minimum, maximum and sum are
-// exact.
+// record adds a duration. In percentiles, a duration above one hour counts as one hour. Minimum, maximum and sum are
+// exact in any case.
 func (h *histogram) record(d time.Duration) { h.recordTimes(d, 1) }
 
 func (h *histogram) recordTimes(d time.Duration, n int64) {
@@ -64,7 +64,7 @@ func (h *histogram) recordTimes(d time.Duration, n int64) {
 	}
 }
 
-// buckets adds the buffered durations to the HdrHistogram and returns it.
+// buckets counts the durations in buf, and returns the complete HdrHistogram.
 func (h *histogram) buckets() *hdrhistogram.Histogram {
 	for _, r := range h.buf {
 		if err := h.hist.RecordValues(r.duration, r.n); err != nil {
@@ -75,7 +75,7 @@ func (h *histogram) buckets() *hdrhistogram.Histogram {
 	return h.hist
 }
 
-// merge adds the durations of a histogram with the same resolution.
+// merge adds all durations of o, which must have the same resolution.
 func (h *histogram) merge(o *histogram) {
 	if o.count == 0 {
 		return
@@ -92,7 +92,8 @@ func (h *histogram) clear() {
 	*h = histogram{hist: h.hist, buf: h.buf[:0]}
 }
 
-// quantile returns the duration that a share q (0 to 1) of all durations does not exceed; 0 if there are none.
+// quantile returns the duration that a share q (0 to 1) of the durations does not exceed; 0 if there are no
+// durations.
 func (h *histogram) quantile(q float64) time.Duration {
 	if h.count == 0 {
 		return 0
@@ -100,7 +101,7 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return min(time.Duration(h.buckets().ValueAtQuantile(q*100)), h.max)
 }
 
-// percentiles lists the quantiles in results.Percentiles.
+// percentiles lists the quantiles that results.Percentiles has.
 var percentiles = [...]float64{0.5, 0.9, 0.99, 0.999}
 
 func (h *histogram) summary() results.Percentiles {
@@ -112,7 +113,7 @@ func (h *histogram) summary() results.Percentiles {
 	return p
 }
 
-// summarize fills in the percentiles that n observations support.
+// summarize returns the percentiles. It leaves out those for which n, the number of observations, is too small.
 func summarize(n int64, quantile func(float64) time.Duration) results.Percentiles {
 	p := results.Percentiles{Count: n}
 	for i, to := range []**int64{&p.P50, &p.P90, &p.P99, &p.P999} {
@@ -124,13 +125,13 @@ func summarize(n int64, quantile func(float64) time.Duration) results.Percentile
 	return p
 }
 
-// Quantiles has the median and p99 of a distribution, and its number of observations.
+// Quantiles has the number of durations, with their median and p99.
 type Quantiles struct {
 	Count    int64
 	P50, P99 time.Duration
 }
 
-// Text formats p99 if high is true, else the median. It returns "-" if there are too few observations.
+// Text formats the p99 if high is true, and the median otherwise. It returns "-" if there are too few durations.
 func (q Quantiles) Text(high bool) string {
 	value, of := q.P50, 0.5
 	if high {

@@ -13,16 +13,16 @@ import (
 const (
 	hotKept  = 512 // number of locks that are counted
 	hotShown = 10
-	hotHalf  = 10 * time.Minute // half-life of a request's weight
+	hotHalf  = 10 * time.Minute // an older request counts half as much for each such time that has passed
 )
 
-// hotLocks finds the most requested locks in an endless stream of requests, in bounded memory. It uses the
-// Space-Saving algorithm (Metwally, Agrawal and El Abbadi, ICDT 2005) with decaying weights: a new lock replaces the
-// coldest one and inherits its weight.
+// hotLocks finds the most requested locks of a program that is watched for any length of time. Its memory is bounded:
+// it counts hotKept locks, and a further lock takes the place of the least requested one, whose weight it inherits.
+// This is the Space-Saving algorithm (Metwally, Agrawal and El Abbadi, ICDT 2005), with weights that decay.
 type hotLocks struct {
 	byKey map[string]*hotLock
 	heap  coldest
-	next  time.Duration // time at which all weights are halved next
+	next  time.Duration // time at which all weights will be halved
 }
 
 type hotLock struct {
@@ -34,7 +34,7 @@ type hotLock struct {
 	at              int // index in the heap
 }
 
-// coldest is a heap of locks with the lightest on top.
+// coldest is a heap of locks. Its first element has the smallest weight.
 type coldest []*hotLock
 
 func (c coldest) Len() int           { return len(c) }
@@ -43,7 +43,7 @@ func (c coldest) Swap(i, j int)      { c[i], c[j] = c[j], c[i]; c[i].at, c[j].at
 func (c *coldest) Push(x any)        { *c = append(*c, x.(*hotLock)) }
 func (c *coldest) Pop() any          { return nil } // Pop is never called, because locks are only replaced
 
-// asked counts a request and returns the entry of its lock.
+// asked counts a request for a lock, and returns the lock's entry.
 func (h *hotLocks) asked(n *witness.Notice) *hotLock {
 	for ; n.At >= h.next; h.next += hotHalf {
 		for _, x := range h.heap {

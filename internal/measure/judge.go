@@ -8,20 +8,20 @@ import (
 	"hammerlock/results"
 )
 
-// limit is a symptom of an overloaded load generator. From the value suspect on, the generator is suspect. From the
-// value saturated on, it is saturated.
+// limit is a symptom that the load generator is overloaded. If its value is at least suspect, measurements are
+// suspect. If its value is at least saturated, they are wrong.
 type limit struct {
 	value, suspect, saturated float64
 	text                      string
 }
 
-// Shares of the CPU cores. If other programs or the hypervisor use at least suspectOthers, the generator is suspect. If
-// they use at least disturbing while the machine uses at least halfBusy, the generator is disturbed.
+// Shares of the CPU cores, 0 to 1. If other programs or the hypervisor use at least suspectOthers, measurements are
+// suspect. They are disturbed if both together use at least disturbing, and the machine uses at least halfBusy.
 const suspectOthers, disturbing, halfBusy = 0.1, 0.25, 0.5
 
-// judge decides whether the load generator distorts the measurement. The limits are conventions. Timers are normally
-// late by 0.1 ms; 10 ms mean a queue. Above three quarters of the CPU, latencies depend on the machine. Each recorded
-// pause of a process counts. If other programs use a quarter of a busy machine, they are the cause of delays.
+// judge decides whether the load generator distorts the measurement. The limits are conventions. Timers, for example,
+// are normally 0.1 ms late; at 10 ms there is a queue. If three quarters of the CPU are used, latencies depend on the
+// machine.
 func (m *Meter) judge(u results.Usage) results.Generator {
 	late := m.late.quantile(0.99)
 	g := results.Generator{State: results.GeneratorOK, Reasons: []string{}, Usage: u, LateP99: int64(late),
@@ -64,7 +64,7 @@ func (m *Meter) judge(u results.Usage) results.Generator {
 		}
 		g.Reasons = append(g.Reasons, s.text)
 	}
-	if others >= disturbing && u.MachineCPU >= halfBusy { // on a machine with idle cores, other programs cause no delay
+	if others >= disturbing && u.MachineCPU >= halfBusy { // with idle cores, other programs cause no delay
 		g.State = results.Disturbed
 	}
 	return g

@@ -9,8 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestWhatIsNotKnownYet: the last two seconds of a run were not observed. No worker is painted as holder there, and
-// later observations are painted correctly.
+// TestWhatIsNotKnownYet: the operations of the last two seconds have not arrived. For that time, no worker is shown
+// as a holder. Operations that arrive later are shown correctly.
 func TestWhatIsNotKnownYet(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
 	h := history.Header{Workers: 2, Keys: 1, Claims: history.Claims{Excludes: true},

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// Largest number of rows. Further programs share a row for each pattern, because a program's name may differ in
-	// each connection.
+	// mostRows limits the number of rows. Beyond it, programs share one row for each pattern of keys, because a
+	// program may use another name in each connection.
 	mostRows = 100
 	others   = "others"
-	// program name for effects on keys that no observed command names: a script makes the names of its keys, or the
-	// command did not go through the proxy
+	// unseen is the program in rows for changes of keys that no observed command names. A script may have made up the
+	// name of the key, or the command did not go through the proxy.
 	unseen = "unattributed"
 )
 
-// Locks counts the observed steps of locks of programs under test. Its memory depends on the number of programs and
-// key patterns, not on the number of keys. It is safe for concurrent use.
+// Locks counts what happens to the locks of watched programs. Its memory depends on the number of programs and of key
+// patterns, not on the number of keys. It is safe for concurrent use.
 type Locks struct {
 	pattern func(key string) string
-	alone   bool // only the replication stream is read, not the commands
+	alone   bool // only the replication stream is read, so commands are not seen
 	mu      sync.Mutex
 	rows    map[rowName]*lockRow
 	hot     hotLocks
@@ -40,10 +40,10 @@ type lockRow struct {
 	clients    results.LockClients
 	waits      *waits
 	hold       *histogram
-	ofLease    *histogram // used share of the lease, in millionths
+	ofLease    *histogram // share of the lease that a hold used, in millionths
 	handOff    *histogram
 	held       time.Duration
-	since      time.Duration // time of its first notice
+	since      time.Duration // time of its first event
 	waiting    int64
 	violations map[string]int64
 	LockTimes
@@ -56,23 +56,23 @@ type LockRow struct {
 	LockTimes
 }
 
-// LockState has the measurements of a watched program's locks at one time.
+// LockState has the measurements of a watched program's locks at one point in time.
 type LockState struct {
 	Rows []LockRow
 	Hot  []results.HotLock
-	// Taps says by the address of a server whether its replication stream is being read. A server whose stream is not
-	// wanted is missing.
+	// Taps maps the address of a server to whether its replication stream is being read at present. It has only the
+	// servers whose streams are wanted.
 	Taps map[string]bool
 }
 
-// NewLocks makes a Locks. It calls the argument pattern to get the pattern that a key belongs to. If alone is true,
-// only the replication stream is read.
+// NewLocks makes a Locks. The function pattern returns the pattern that a key belongs to. alone is true if only the
+// replication stream is read.
 func NewLocks(pattern func(key string) string, alone bool) *Locks {
 	return &Locks{pattern: pattern, alone: alone, rows: map[rowName]*lockRow{},
 		hot: hotLocks{byKey: map[string]*hotLock{}, next: hotHalf}}
 }
 
-// row returns the row for a notice, and makes it if necessary.
+// row returns the row that counts the notice n. It makes the row if necessary.
 func (l *Locks) row(n *witness.Notice) *lockRow {
 	name := rowName{l.pattern(n.Key), n.Client}
 	if name.program == "" && !l.alone {
@@ -90,7 +90,7 @@ func (l *Locks) row(n *witness.Notice) *lockRow {
 		r = &lockRow{rowName: name, since: n.At - n.For, waits: w, hold: newCoarse(),
 			ofLease: newCoarse(), handOff: newCoarse(),
 			violations: map[string]int64{witness.Overwritten: 0}}
-		if !l.alone { // a counter must be exported as 0 first, so that its growth is visible
+		if !l.alone { // export these as 0 from the start, so that the first violation shows as growth
 			r.violations[witness.ForeignRelease] = 0
 		}
 		l.rows[name] = r
@@ -160,8 +160,8 @@ func (r *lockRow) ended(n *witness.Notice) {
 	}
 }
 
-// Numbers returns one row of current counts for each pattern and program, and the most requested locks. The argument
-// open has the holds and waits in progress.
+// Numbers returns a row of counts for each pattern and program, and the most requested locks. open has the holds and
+// waits in progress, which are included.
 func (l *Locks) Numbers(now time.Duration, open []witness.Notice) (rows []LockRow, hot []results.HotLock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,7 +180,7 @@ func (l *Locks) Numbers(now time.Duration, open []witness.Notice) (rows []LockRo
 	return rows, l.hot.top(now, open, l.alone)
 }
 
-// numbers returns the counts of a row, with the holds and waits in progress.
+// numbers returns the counts of a row, including those holds and waits in progress that belong to the row.
 func (r *lockRow) numbers(now time.Duration, open []witness.Notice, alone bool) LockRow {
 	n, c, held := r.LockNumbers, r.clients, r.held
 	n.Pattern, n.Program, n.Violations = r.pattern, r.program, maps.Clone(r.violations)
@@ -206,7 +206,7 @@ func (r *lockRow) numbers(now time.Duration, open []witness.Notice, alone bool) 
 		tries := float64(n.Grants+c.Refused) / float64(n.Grants)
 		c.Tries = &tries
 	}
-	// a replication stream alone does not show clients
+	// clients are unknown if only the replication stream is read
 	if !alone && (r.program != unseen || c.Refused+c.Late+c.Foreign > 0) {
 		n.Clients = &c
 	}

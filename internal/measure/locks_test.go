@@ -52,8 +52,8 @@ func TestLockNumbers(t *testing.T) {
 	}
 }
 
-// TestLockNumbersOfAQuietStart: the time before the first command on a lock is not counted as time without a holder. A
-// grant without a refusal is no wait.
+// TestLockNumbersOfAQuietStart: a program uses no lock for an hour. The hour does not count as time without a
+// holder. A grant at the first try does not count as a wait.
 func TestLockNumbersOfAQuietStart(t *testing.T) {
 	l := NewLocks(func(string) string { return "lock:*" }, false)
 	for i := range 100 {
@@ -69,8 +69,8 @@ func TestLockNumbersOfAQuietStart(t *testing.T) {
 	}
 }
 
-// TestHotLocks: of a stream with more locks than are kept, the hot locks are found. A lock that was hot hours ago is
-// replaced.
+// TestHotLocks: there are more locks than are counted. The most requested ones are found nevertheless. A lock that
+// was requested often, but hours ago, makes room for others.
 func TestHotLocks(t *testing.T) {
 	l := NewLocks(func(string) string { return "*" }, true)
 	for i := range 100_000 {

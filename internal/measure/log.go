@@ -9,11 +9,11 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// intervalWidth is the time that each histogram in the log covers.
+// intervalWidth is the length of the period that one entry of the log covers.
 const intervalWidth = time.Second
 
-// interval has the histograms of the current second. At the end of that second it writes them to the latency log. The
-// format is the HdrHistogram log, version 2, which common tools read. Values are in nanoseconds, maxima in
+// interval has the histograms of the current second. When the second is over, it writes them to the latency log. The
+// format is HdrHistogram log, version 2, which common tools read. Values are in nanoseconds, but maxima in
 // milliseconds.
 type interval struct {
 	log  *hdrhistogram.HistogramLogWriter // nil = there is no log
@@ -21,7 +21,7 @@ type interval struct {
 
 	acquire, response, handoff *histogram
 
-	least, most time.Duration // smallest and largest median acquire latency of any second so far
+	least, most time.Duration // smallest and largest median of the acquire latency in any second
 }
 
 func newInterval(from time.Duration, log io.Writer, started time.Time) interval {
@@ -31,7 +31,7 @@ func newInterval(from time.Duration, log io.Writer, started time.Time) interval 
 	}
 	i.log = hdrhistogram.NewHistogramLogWriter(log)
 	ms := started.UnixMilli()
-	// The owner of the writer checks for errors.
+	// errors are dropped here: the owner of the writer checks for them
 	_ = errors.Join(
 		i.log.OutputComment("[Logged with Hammerlock: latencies in ns, maxima in ms]"),
 		i.log.OutputLogFormatVersion(),
@@ -42,8 +42,8 @@ func newInterval(from time.Duration, log io.Writer, started time.Time) interval 
 	return i
 }
 
-// record adds a duration that ended at the given time. Times must ascend; a slightly earlier one counts in the current
-// second.
+// record adds a duration that ended at the given time. Times must ascend. A time before the current second counts in
+// the current second.
 func (i *interval) record(h *histogram, at, d time.Duration) {
 	if at >= i.from+intervalWidth {
 		i.flush(at)
@@ -51,7 +51,7 @@ func (i *interval) record(h *histogram, at, d time.Duration) {
 	h.record(d)
 }
 
-// flush writes the current second and begins the second that contains the given time.
+// flush writes the current second, and starts the second that contains the time at.
 func (i *interval) flush(at time.Duration) {
 	if p50 := i.acquire.quantile(0.5); i.acquire.count > 0 {
 		i.least, i.most = min(cmp.Or(i.least, p50), p50), max(i.most, p50)
@@ -68,7 +68,7 @@ func (i *interval) write(tag string, h *histogram) {
 		b.SetTag(tag)
 		b.SetStartTimeMs(i.from.Milliseconds())
 		b.SetEndTimeMs((i.from + intervalWidth).Milliseconds())
-		_ = i.log.OutputIntervalHistogram(b) // as above, the owner checks for errors
+		_ = i.log.OutputIntervalHistogram(b) // the owner of the writer checks for errors
 	}
 	h.clear()
 }

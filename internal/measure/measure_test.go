@@ -448,8 +448,8 @@ func TestASummaryLeavesOutWhatFewObservationsDoNotSupport(t *testing.T) {
 	}
 }
 
-// TestIntervalsAddUp: every duration is logged exactly once, in the second in which it ended, and in the format of the
-// usual tools.
+// TestIntervalsAddUp: the latency log has each duration exactly once, in the second in which it ended. HdrHistogram's
+// own reader can read the log.
 func TestIntervalsAddUp(t *testing.T) {
 	var log bytes.Buffer
 	started := time.Unix(1e9, 0)

@@ -1,6 +1,6 @@
-// Package measure computes the measurements of a run from its operations while the run is in progress. It also makes
-// snapshots for dashboards. Its memory depends on the numbers of workers and pages, not on the length of the run. It
-// does not talk to servers or store anything.
+// Package measure computes the measurements of a run from its operations, while the run is in progress. It also makes
+// snapshots for dashboards. Its memory grows with the number of workers and pages, but not with the length of the
+// run. It does not talk to servers, and stores nothing.
 package measure
 
 import (
@@ -11,49 +11,50 @@ import (
 	"hammerlock/results"
 )
 
-// Meter measures a run. A single goroutine passes it every operation, in the order of their returns.
+// Meter computes the measurements of a run. A single goroutine passes it each operation, in the order in which the
+// operations returned.
 type Meter struct {
-	from, to time.Duration // visits due in this period are measured
+	from, to time.Duration // visits that were due in this period are measured
 	excludes bool          // the lock claims mutual exclusion
 	open     bool          // the load is an open loop
 	finite   bool          // the load is a fixed number of visits
-	called   int           // number of workers that visit in every phase; other workers pause in some phases
-	spans    []*Meter      // meters for the parts of the run
-	begun    bool          // this meter measures a part of the run, and has observed its first operation
-	left     int64         // visits that were due within the measurement and never began
-	firstDue time.Duration // earliest time at which a measured visit was due; Forever = none has ended yet
+	called   int           // number of workers that visit in every phase; the others pause in some phases
+	spans    []*Meter      // for each phase, a meter of its own
+	begun    bool          // for the meter of a phase: it has observed an operation
+	left     int64         // number of visits that were due in the measurement, but never began
+	firstDue time.Duration // earliest due time of a measured visit; Forever = no measured visit has ended
 	lastEnd  time.Duration // latest end of a measured visit
 
 	acquire, response, hold, release, handoff, tries *histogram
 
-	waits    *waits     // waits for the lock, including those without a grant
-	answers  *waits     // response times of measured visits, including those that were not counted
-	late     *histogram // open loop: how late a visit begins although it is due and a worker is free
+	waits    *waits     // all waits for the lock, with or without a grant
+	answers  *waits     // response times of measured visits, including failed ones
+	late     *histogram // open loop: how late visits begin although a worker was free
 	interval interval
 
-	// Stores may be read between observations or after them.
+	// Stores may only be read between two calls of Observe.
 	Stores  stores
 	visits  results.Visits
-	warm    int64            // number of successful visits in the warm-up
-	errors  map[string]int64 // number of operations that were not OK, for each "kind outcome reason"
+	warm    int64            // number of successful visits during the warm-up
+	errors  map[string]int64 // number of operations that did not succeed, by "kind outcome reason"
 	workers []workerMeter
 	pages   []pageMeter
 	wakes   wakes
 
-	part       history.Op        // buffer for one part of a Visit
+	part       history.Op        // buffer for a part of a Visit, which stands for several operations
 	holds      []history.Holding // indexed by worker
-	outages    *outages          // nil if the meter measures a part of the run
+	outages    *outages          // nil in the meter of a phase
 	faults     faultWindows
-	stoodAt    time.Duration // start of the longest pause of a process
+	stoodAt    time.Duration // start of the longest pause of any process
 	stood      time.Duration // length of that pause
 	excuses    excuses
 	ops        int64
-	held       time.Duration // total time that locks were held within the measurement, summed over pages
+	held       time.Duration // for how long locks were held within the measurement, summed over all pages
 	ends       ends
-	idleWaited time.Duration // total time that locks were free while a worker waited, summed over pages
+	idleWaited time.Duration // for how long locks were free while a worker waited, summed over all pages
 }
 
-// stores has the numbers of the counter's writes in the whole run, including the warm-up.
+// stores counts the writes to the counter in the whole run, including the warm-up.
 type stores struct {
 	Acknowledged int64
 	Unknown      int64
@@ -63,46 +64,46 @@ type stores struct {
 type workerMeter struct {
 	waiting bool
 	key     int32         // page that the worker waits for
-	next    int32         // next waiter for the same page, as in pageMeter.waiting
-	first   time.Duration // call of the first try of the current wait
+	next    int32         // next worker that waits for the same page; see pageMeter.waiting
+	first   time.Duration // call of the first try in the current wait
 	last    time.Duration // return of the last try
 
 	finish  int64         // number of counted visits that ended within the measurement
-	waits   int64         // waits begun
-	waited  time.Duration // total length of these waits, including unfinished ones
+	waits   int64         // number of waits, including the current one
+	waited  time.Duration // total length of these waits
 	longest time.Duration
 }
 
-// pageMeter finds the hand-offs of a page: it pairs each release with the next grant. Operations arrive in the order
-// of their returns, so a release may arrive after the grant that it made possible.
+// pageMeter measures the hand-offs of one page's lock: the times from a release to the next grant. A release may
+// arrive after the grant that it made possible, because operations arrive in the order of their returns.
 type pageMeter struct {
 	release  time.Duration
 	grant    time.Duration
-	since    time.Duration // time at which the grantee began to wait
-	oldest   time.Duration // at the grant: the earliest first try of all workers that waited for the page
-	waiting  int32         // first waiter in a linked list, as worker number + 1; 0 = none
+	since    time.Duration // time at which the worker with the grant began to wait
+	oldest   time.Duration // earliest first try of all workers that waited for the page at the grant
+	waiting  int32         // first worker in a linked list of waiters, plus 1; 0 = the list is empty
 	releaser int32
 	grantee  int32
-	woken    history.Wake // reason why the grantee made its successful try
-	released bool         // the release has no grant yet
-	pending  bool         // the grant has no release yet
+	woken    history.Wake // why the worker made its successful try
+	released bool         // the release still lacks its grant
+	pending  bool         // the grant still lacks its release
 }
 
 type Options struct {
 	Workers  int
-	Callers  int // number of callers, as in history.Header; 0 = all workers
+	Callers  int // number of callers, as in history.Header; 0 = all workers are callers
 	Keys     int
 	From, To time.Duration
-	Excludes bool // the lock claims mutual exclusion, so that hand-offs and idle times are defined
-	// Bears is the longest pause after which a holder is not late; 0 = the lock has no leases.
+	Excludes bool // the lock claims mutual exclusion, without which there are no hand-offs
+	// Bears is the longest pause after which a holder is not yet late; 0 = the lock has no leases.
 	Bears    time.Duration
 	Backoff  time.Duration // mean time between two tries
 	OpenLoop bool
-	// Finite says that the load is a fixed number of visits, which last shorter than From to To.
+	// Finite is true if the load is a fixed number of visits, all of which end before To.
 	Finite  bool
-	Spans   []Span    // consecutive parts of the run that are also measured separately
-	Log     io.Writer // writer for the latency log, whose owner checks for write errors; nil = no log
-	Started time.Time // date at which times in the log are zero
+	Spans   []Span    // consecutive phases of the run, which are also measured separately
+	Log     io.Writer // latency log; its owner checks for write errors; nil = no log
+	Started time.Time // date of the time 0, for the log
 }
 
 func NewMeter(o Options) *Meter {
@@ -122,10 +123,10 @@ func NewMeter(o Options) *Meter {
 	return m
 }
 
-// Stood returns the start and the length of the longest pause of a process.
+// Stood returns the start and the length of the longest pause of any process.
 func (m *Meter) Stood() (at, stood time.Duration) { return m.stoodAt, m.stood }
 
-// Cut ends the measurement early. Visits due later are not measured.
+// Cut ends the measurement at the time to, if that is earlier than planned.
 func (m *Meter) Cut(to time.Duration) {
 	m.to = min(m.to, to)
 	m.waits.to, m.answers.to = m.to, m.to
@@ -134,7 +135,7 @@ func (m *Meter) Cut(to time.Duration) {
 	}
 }
 
-// NeverBegun counts a visit that still waited for a free worker when the run ended.
+// NeverBegun counts a visit that was due, but still waited for a free worker when the run ended.
 func (m *Meter) NeverBegun(due time.Duration) {
 	if due >= m.from && due < m.to {
 		m.answers.record(due, m.to, false)
@@ -156,7 +157,7 @@ func (m *Meter) Observe(op *history.Op) {
 	}
 }
 
-// measures reports whether the operation's visit was due within the measurement.
+// measures tells whether the operation belongs to a visit that was due within the measurement.
 func (m *Meter) measures(op *history.Op) bool { return op.Due >= m.from && op.Due < m.to }
 
 func (m *Meter) observe(op *history.Op) {
@@ -198,7 +199,8 @@ func (m *Meter) observe(op *history.Op) {
 			m.Stores.Fenced++
 		}
 	case history.Release:
-		// A cleanup after an unknown Acquire does not end a hold; nor does an inner release of a reentrant lock.
+		// Two kinds of Release are left out, because they end no hold: a cleanup after an unknown Acquire, and the
+		// inner release of a reentrant lock.
 		if change == history.GivenBack {
 			m.released(op, h, measured)
 		}
@@ -207,7 +209,7 @@ func (m *Meter) observe(op *history.Op) {
 	}
 }
 
-// tried counts an outermost try for a lock.
+// tried counts a try to acquire a lock. Inner tries for a reentrant lock are not counted.
 func (m *Meter) tried(op *history.Op) {
 	if op.Return == history.Forever {
 		return
@@ -249,8 +251,8 @@ func (m *Meter) tried(op *history.Op) {
 	}
 }
 
-// stopWaiting records the end of a wait. After the measurement fewer workers compete, so a wait that ends then counts
-// as unfinished at the end of the measurement.
+// stopWaiting records the end of a wait. A wait that ends after the measurement counts as unfinished at the end of
+// the measurement, because fewer workers compete from then on.
 func (m *Meter) stopWaiting(worker int32, w *workerMeter, now time.Duration, granted, measured bool) {
 	w.waiting = false
 	at := &m.pages[w.key].waiting
@@ -272,14 +274,15 @@ func (m *Meter) stopWaiting(worker int32, w *workerMeter, now time.Duration, gra
 	}
 }
 
-// granted records a grant. The method pair joins the grant with the release before it, once both were observed.
+// granted records a grant. p.pair computes the hand-off as soon as both the grant and the release before it have
+// arrived.
 func (m *Meter) granted(op *history.Op, since time.Duration, p *pageMeter) {
 	p.grant, p.grantee, p.since, p.woken, p.pending = op.Return, op.Worker, since, op.Woken, true
 	p.oldest = m.oldest(since, p)
 	m.pair(p)
 }
 
-// oldest returns the earliest first try of all workers that wait for a page, or the argument first if that is earlier.
+// oldest returns the earliest first try of all workers that wait for a page. The result is first, if that is earlier.
 func (m *Meter) oldest(first time.Duration, p *pageMeter) time.Duration {
 	for n := p.waiting; n != 0; n = m.workers[n-1].next {
 		first = min(first, m.workers[n-1].first)
@@ -301,7 +304,7 @@ func (m *Meter) released(op *history.Op, h *history.Holding, measured bool) {
 	}
 	p := &m.pages[op.Key]
 	if p.pending && p.grantee == op.Worker {
-		p.pending = false // the release of the previous hold was never observed
+		p.pending = false // the release of the hold before was never observed
 	}
 	p.release, p.releaser, p.released = op.Call, op.Worker, true
 	m.pair(p)
@@ -325,7 +328,7 @@ func (m *Meter) within(from, to time.Duration) time.Duration {
 }
 
 func (m *Meter) stored(op *history.Op, measured bool) {
-	if op.Hold == 0 && measured && op.Return != history.Forever { // a visit to a service that does its own locking
+	if op.Hold == 0 && measured && op.Return != history.Forever { // a visit to a service, which does its own locking
 		m.tries.record(op.Latency())
 	}
 	switch {
@@ -374,7 +377,7 @@ func (m *Meter) ended(op *history.Op, w *workerMeter, measured bool) {
 	}
 }
 
-// Finish ends the observation. It records unfinished waits, and writes the last second.
+// Finish ends the observation. Waits in progress count as unfinished, and the last second is written to the log.
 func (m *Meter) Finish() {
 	if m.outages != nil {
 		m.outages.finish(m.workers, m.to)

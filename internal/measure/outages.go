@@ -7,39 +7,40 @@ import (
 	"hammerlock/history"
 )
 
-// outages finds periods in which workers asked for a page's lock and none was served. A gap is the time from the end of
-// a hold, whose worker lives, to the next grant of the page. Within the gap, the page is unavailable from the first
-// request of a waiting worker. A short gap is a hand-off, not an outage.
+// outages finds periods in which workers asked for the lock of a page, and none of them got it.
 //
-// A release, and the first try of a waiter, may be observed after the grant that ends the gap. So gaps are kept for a
-// while, and are corrected.
+// A gap is the time from the end of a hold to the next grant of the same page. Within the gap, the page is
+// unavailable from the first request of a waiting worker. A short gap is a normal hand-off, not an outage.
+//
+// A release, or the first try of a waiter, may arrive after the grant that ends the gap. So gaps are kept for some
+// time, in which they can be corrected.
 type outages struct {
 	least    time.Duration
 	backoff  time.Duration
-	polls    int64         // number of tries that waiters made after a pause
-	pauses   time.Duration // total length of these pauses
+	polls    int64         // number of tries of waiters that followed a pause
+	pauses   time.Duration // total length of the pauses
 	pages    []pageGaps
-	holds    []history.Holding // current hold of each worker, shared with the meter
-	gaps     []gap             // gaps that may be long enough, in the order of their ends
-	keys     []int32           // page of each of these gaps, for a fast search; -1 = the gap was too short
-	quitted  []quitted         // waits without a grant, in the order of their ends
+	holds    []history.Holding // current hold of each worker; the slice is shared with the meter
+	gaps     []gap             // gaps that may be outages, ordered by their ends
+	keys     []int32           // for each element of gaps: its page; -1 = the gap was found to be too short
+	quitted  []quitted         // waits that ended without a grant, ordered by their ends
 	failed   map[int32]map[failure]int64
-	found    []gap // gaps that are long enough and final
-	asked    bool  // some worker asked for a lock
+	found    []gap // gaps that are outages and can no longer change
+	asked    bool  // at least one worker asked for a lock
 	finished bool
 }
 
-// Limits of the gaps (and waits) that may still be corrected, and of the final gaps.
+// keptGaps limits the gaps (and the waits) that may still be corrected. keptFound limits the outages.
 const (
 	keptGaps  = 4096
 	keptFound = 4096
 )
 
-// leastOutage returns the length of the shortest outage for a mean backoff of the workers.
+// leastOutage returns the length of the shortest outage, for workers whose mean pause between tries is backoff.
 func leastOutage(backoff time.Duration) time.Duration { return max(100*time.Millisecond, 10*backoff) }
 
-// handOff returns the length of the longest hand-off; a longer gap is an outage. It grows if the lock's own pauses are
-// longer than the workers' backoff.
+// handOff returns the length from which a gap is an outage instead of a hand-off. It is greater for a lock whose own
+// pauses between tries are longer than those of the workers.
 func (o *outages) handOff() time.Duration {
 	if o.polls == 0 || o.pauses/time.Duration(o.polls) < 2*o.backoff {
 		return o.least
@@ -50,25 +51,25 @@ func (o *outages) handOff() time.Duration {
 type pageGaps struct {
 	free    time.Duration // end of the last observed hold
 	ends    time.Duration // end of the latest gap
-	busy    time.Duration // return of the last reply "another worker has the lock"
-	since   time.Duration // first of the latest replies "busy" that are at most a hand-off apart
-	holders int32         // number of holds whose end is unknown
-	given   time.Duration // time at which the lock acknowledged the last hold's release; 0 = it did not
-	// again is the return of the first "busy" to a request after that release; 0 = none.
+	busy    time.Duration // return of the last reply "busy", which means that another worker has the lock
+	since   time.Duration // start of the current series of "busy" replies, which are at most a hand-off apart
+	holders int32         // number of holds in progress, as far as known
+	given   time.Duration // when the release of the last hold returned; 0 = it did not succeed
+	// again is the return of the first "busy" reply to a request that was sent after that release; 0 = none.
 	again  time.Duration
-	served time.Duration // call of the latest grant
+	served time.Duration // call of the latest successful try
 }
 
 type gap struct {
 	key int32
-	// again is the time at which servers said that the released lock is held again; 0 = they did not.
+	// again is the time at which servers replied that the released lock is held again; 0 = they did not.
 	again    time.Duration
-	open     bool          // no grant has ended the gap yet
-	served   time.Duration // call of the previous grant; 0 = there was none
-	from, to time.Duration // the gap; once it is final, the time in which the page was unavailable
-	asked    time.Duration // first request of a worker that was not served within the gap
-	// answered is the start of the "busy" replies that lasted until the end of the gap. It is the end if there are
-	// none.
+	open     bool          // the gap has not ended
+	served   time.Duration // call of the previous successful try; 0 = none
+	from, to time.Duration // the gap; in its final form, only the part in which the page was unavailable
+	asked    time.Duration // earliest request of a worker that was not served in the gap
+	// answered is the start of the "busy" replies that lasted until the end of the gap. Without such replies, it is
+	// the end of the gap.
 	answered time.Duration
 	failed   map[failure]int64
 }
@@ -93,19 +94,19 @@ func newOutages(o *Options, holds []history.Holding) *outages {
 		failed: map[int32]map[failure]int64{}}
 }
 
-// observe records an operation of a worker, other than a try, and its effect on the worker's hold. A hold ends when
+// observe records an operation other than a try, and what it changes about the worker's hold. A hold also ends when
 // its worker learns that the lock is lost.
 func (o *outages) observe(op *history.Op, h *history.Holding, change history.Change) {
 	switch {
 	case op.Kind == history.Release:
 		o.fails(op, op.Key)
 	case op.Kind == history.Extend:
-		o.fails(op, h.Key) // a watchdog's operation does not name the page
+		o.fails(op, h.Key) // the renewal by a background goroutine does not name its page
 	}
 	switch {
 	case change == history.Told && h.Lost == op.Return:
 		o.end(h, op.Return, 0)
-	case h.Lost != history.Forever: // the hold had ended before
+	case h.Lost != history.Forever: // the hold ended earlier
 	case change == history.GivenBack:
 		given := op.Return
 		if op.Outcome != history.OK {
@@ -119,7 +120,7 @@ func (o *outages) observe(op *history.Op, h *history.Holding, change history.Cha
 	}
 }
 
-// fails counts a failed call, unless it failed because the lock is held.
+// fails counts a failed call. It does not count a refusal, which only means that another worker has the lock.
 func (o *outages) fails(op *history.Op, key int32) {
 	if op.Outcome == history.OK || op.Reason == history.Busy {
 		return
@@ -130,10 +131,11 @@ func (o *outages) fails(op *history.Op, key int32) {
 	o.failed[key][failure{op.Kind, op.Outcome, op.Reason}]++
 }
 
-// goesOn tells whether a hold has no known end.
+// goesOn tells whether a worker has a hold whose end is not known.
 func goesOn(h *history.Holding) bool { return h.ID != 0 && h.Lost == history.Forever }
 
-// begins records the first try of a wait. The try may have been called before the end of a gap that is already known.
+// begins records the first try of a wait. Since operations arrive late, the try may belong to gaps that have already
+// ended.
 func (o *outages) begins(op *history.Op) {
 	o.asked = true
 	if op.Call >= o.pages[op.Key].ends {
@@ -169,11 +171,11 @@ func (o *outages) quits(key int32, first, end time.Duration) {
 	o.quitted = append(o.quitted, quitted{key, first, end})
 }
 
-// granted records a grant. It returns the gap that the grant ended, so that the caller can set its first request; nil
-// if that gap was short.
+// granted records a grant. If the grant ended a long gap, it returns the gap, whose first request the caller must
+// set; otherwise nil.
 func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 	p := &o.pages[op.Key]
-	if goesOn(h) { // the new hold replaces an older hold of the same worker
+	if goesOn(h) { // the worker has an older hold, which ends now
 		o.end(h, op.Return, 0)
 	}
 	if op.Return-p.free >= o.least {
@@ -181,11 +183,11 @@ func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 			o.settle(keptGaps / 2)
 		}
 		g := gap{key: op.Key, served: p.served, from: p.free, to: op.Return, failed: o.failed[op.Key]}
-		if p.again < op.Call { // the reply "busy" cannot be about the hold that begins now
+		if p.again < op.Call { // a later reply "busy" may be about the hold that begins now
 			g.again = p.again
 		}
 		if g.answered = p.answered(g.to, o.handOff(), op.Woken == history.LeaseEnd); g.answered >= op.Call {
-			g.answered = g.to // the reply "busy" may be about the hold that begins now
+			g.answered = g.to // the "busy" replies may be about the hold that begins now
 		}
 		o.gaps, o.keys, p.ends = append(o.gaps, g), append(o.keys, g.key), op.Return
 		ended = &o.gaps[len(o.gaps)-1]
@@ -198,9 +200,9 @@ func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 	return ended
 }
 
-// answered returns the start of an unbroken series of "busy" replies that lasted until the given time. Without such a
-// series, it returns the given time. A pause of the length least breaks the series, unless knows is true: a waiter that
-// knows the end of the lease sends no request before that end.
+// answered returns the start of the unbroken series of "busy" replies before the time until. Without such a series,
+// it returns until. A silence of the length least breaks the series. If knows is true, it does not: a waiter that
+// knows the end of the lease sends no requests before that end.
 func (p *pageGaps) answered(until, least time.Duration, knows bool) time.Duration {
 	if p.busy > 0 && (until-p.busy < least || knows) {
 		return p.since
@@ -208,8 +210,8 @@ func (p *pageGaps) answered(until, least time.Duration, knows bool) time.Duratio
 	return until
 }
 
-// end records the end of a hold: its worker stops relying on the hold, or should. The argument given is the time at
-// which the lock acknowledged the release; 0 = it did not.
+// end records that a worker no longer relies on its hold, or should not. given is the time at which the release
+// succeeded; 0 = it did not succeed.
 func (o *outages) end(h *history.Holding, at, given time.Duration) {
 	p := &o.pages[h.Key]
 	at = max(min(at, h.Until), h.From)
@@ -234,7 +236,7 @@ func (o *outages) end(h *history.Holding, at, given time.Duration) {
 	}
 }
 
-// held returns the number of observed holds that are in progress.
+// held returns the number of holds that are in progress at the time now.
 func (o *outages) held(now time.Duration) (n int) {
 	for i := range o.holds {
 		if h := &o.holds[i]; h.ID != 0 && h.Believed() > now {
@@ -244,7 +246,7 @@ func (o *outages) held(now time.Duration) (n int) {
 	return n
 }
 
-// settle makes the first n gaps final, and keeps those that are outages.
+// settle makes the first n gaps final. It keeps those that are outages, and drops the others.
 func (o *outages) settle(n int) {
 	for i, g := range o.gaps[:n] {
 		if o.keys[i] >= 0 && o.decide(&g) {
@@ -252,16 +254,16 @@ func (o *outages) settle(n int) {
 		}
 	}
 	o.gaps, o.keys = append(o.gaps[:0], o.gaps[n:]...), append(o.keys[:0], o.keys[n:]...)
-	if n := len(o.found); n > keptFound { // keep only the longest gaps
+	if n := len(o.found); n > keptFound { // drop the shorter half
 		slices.SortFunc(o.found, func(a, b gap) int { return int(b.to - b.from - (a.to - a.from)) })
 		o.found = o.found[:keptFound/2]
 	}
 }
 
-// decide sets the time from which a page was unavailable in a gap. It returns whether the page was unavailable for long
-// enough to be an outage.
+// decide finds the part of a gap in which the page was unavailable. It returns true if that part is long enough to be
+// an outage.
 func (o *outages) decide(g *gap) bool {
-	for i := 0; i < len(o.holds) && o.pages[g.key].holders > 0; i++ { // holds in progress have no observed end
+	for i := 0; i < len(o.holds) && o.pages[g.key].holders > 0; i++ { // holds whose end has not arrived
 		if h := &o.holds[i]; goesOn(h) && h.Key == g.key && h.From < g.to {
 			g.from = max(g.from, min(max(h.Until, h.From), g.to))
 		}
@@ -282,7 +284,7 @@ func (o *outages) finish(workers []workerMeter, now time.Duration) {
 	o.finished = true
 }
 
-// all returns the periods in which a page was unavailable, including those that have not ended.
+// all returns the periods in which a page was unavailable, including those still in progress.
 func (o *outages) all(workers []workerMeter, now time.Duration) []gap {
 	list := slices.Clone(o.found)
 	if o.finished {
@@ -296,7 +298,7 @@ func (o *outages) all(workers []workerMeter, now time.Duration) []gap {
 	return append(list, o.open(workers, now)...)
 }
 
-// open returns the periods in which a page is unavailable now.
+// open returns the periods of unavailability that are still in progress.
 func (o *outages) open(workers []workerMeter, now time.Duration) (list []gap) {
 	unserved := map[int32]time.Duration{} // page -> first request of a worker that waits for it
 	for i := range workers {

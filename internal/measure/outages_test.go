@@ -14,8 +14,8 @@ import (
 	"hammerlock/results"
 )
 
-// visitsOf draws the operations of a worker. It has waits with tries of any length, holds that end in every way, and
-// late replies. No two times are equal.
+// visitsOf returns random operations of one worker. Waits have any number of tries, holds end in each possible way,
+// and some replies are late. All times are different.
 func visitsOf(r *rand.Rand, worker int32, keys int, unique *time.Duration) (ops []history.Op) {
 	at := time.Duration(0)
 	n := uint64(0)
@@ -149,8 +149,8 @@ func gapsBetween(holds, waits []lived, grants map[time.Duration]bool, key int32,
 	return found
 }
 
-// TestOutagesAgreeWithTheirDefinition compares the meter with the definition, on random histories. The meter gets
-// operations in the order of their returns.
+// TestOutagesAgreeWithTheirDefinition compares the results of the meter with a direct implementation of the
+// definition, on random histories. The meter gets operations in the order of their returns.
 func TestOutagesAgreeWithTheirDefinition(t *testing.T) {
 	t.Parallel()
 	total := 0
@@ -228,8 +228,9 @@ func TestWhatARecoveryIsSpentOn(t *testing.T) {
 	}
 }
 
-// TestAFaultOwnsOutagesUntilThePageIsServedAgain: an outage that begins after that belongs to a later fault, or to
-// none, however long the first fault is in force.
+// TestAFaultOwnsOutagesUntilThePageIsServedAgain: once a page was served again after a fault, that fault no longer
+// explains outages of the page, even if it is still in force. A later outage belongs to a later fault, or to no
+// fault.
 func TestAFaultOwnsOutagesUntilThePageIsServedAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -291,8 +292,8 @@ func TestAnOutageStaysFoundAmongGaps(t *testing.T) {
 	}
 }
 
-// TestALockThatComesBack: the lock was released, and the servers' replies then show another holder. No try of a worker
-// can be the reason, nor a release that is still in flight.
+// TestALockThatComesBack: after a release, the servers reply that the lock is held again. It counts as resurrected
+// only if no try of a worker can be the reason, and the release had returned.
 func TestALockThatComesBack(t *testing.T) {
 	released, asked := 51*ms, 401*ms
 	for name, c := range map[string]struct {
@@ -329,8 +330,8 @@ func TestALockThatComesBack(t *testing.T) {
 	}
 }
 
-// TestALockThatKeepsItsOwnPauses tries every 200 ms. Such a late grant is no outage, and the servers were not silent
-// until then.
+// TestALockThatKeepsItsOwnPauses: the lock itself pauses for 200 ms between tries. A grant that comes late for this
+// reason is no outage. The servers do not count as silent between the tries.
 func TestALockThatKeepsItsOwnPauses(t *testing.T) {
 	t.Parallel()
 	s := &script{}
@@ -364,8 +365,8 @@ func TestALockThatKeepsItsOwnPauses(t *testing.T) {
 	}
 }
 
-// TestALeaseThatIsRenewedIsNoOutage: a watchdog's extension has only the token. Before the meter used the token, the
-// page seemed unavailable from the end of the first lease.
+// TestALeaseThatIsRenewedIsNoOutage: the extension of a lease in the background has a token, but no page. The meter
+// must use the token. Otherwise the page would seem unavailable from the end of the first lease.
 func TestALeaseThatIsRenewedIsNoOutage(t *testing.T) {
 	s := &script{}
 	id := s.op(0, history.Acquire, 0, 1*ms, 2*ms, history.OK, history.None)

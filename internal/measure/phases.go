@@ -11,7 +11,7 @@ import (
 type Span struct {
 	Name     string
 	From, To time.Duration
-	Workers  int // number of workers that visit; the others pause
+	Workers  int // number of workers that visit; the other workers pause
 }
 
 func newSpans(o Options) (all []*Meter) {
@@ -25,8 +25,8 @@ func newSpans(o Options) (all []*Meter) {
 	return all
 }
 
-// alwaysCalled returns the number of workers that visit in every measured span. Only these workers' shares can be
-// compared.
+// alwaysCalled returns the number of workers that visit in every measured phase. Shares of visits are only compared
+// between these workers.
 func (o *Options) alwaysCalled() int {
 	n := cmp.Or(o.Callers, o.Workers)
 	for _, s := range o.Spans {
@@ -37,8 +37,8 @@ func (o *Options) alwaysCalled() int {
 	return n
 }
 
-// inSpans passes an operation to the meter of the span in which it returns. If its visit was due in a later span, that
-// meter gets it, too. m itself must not have observed the operation yet.
+// inSpans passes an operation to the meter of the phase in which it returns. If its visit was due in a later phase,
+// the meter of that phase gets it, too. Call inSpans before m itself observes the operation.
 func (m *Meter) inSpans(op *history.Op) {
 	for _, s := range m.spans {
 		if op.Return < s.from || op.Due >= s.to && op.Call >= s.to {
@@ -51,7 +51,7 @@ func (m *Meter) inSpans(op *history.Op) {
 	}
 }
 
-// goOn takes over the unfinished waits and holds of another meter.
+// goOn prepares the meter of a phase. It copies the waits and holds in progress from the meter of the run.
 func (s *Meter) goOn(m *Meter) {
 	s.begun = true
 	copy(s.pages, m.pages)
@@ -62,7 +62,7 @@ func (s *Meter) goOn(m *Meter) {
 	}
 }
 
-// SoFar returns the measurements of the run and of each span, as if the run ended now.
+// SoFar returns the measurements of the run and of each phase, as if the run ended at the time now.
 func (m *Meter) SoFar(now time.Duration) (run results.Run, spans []results.Run) {
 	to := m.to
 	m.to = min(to, now)

@@ -11,8 +11,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestASpanIsMeasuredAsARunOfItsOwn compares the spans of a run with meters that measure only a span and get all
-// operations.
+// TestASpanIsMeasuredAsARunOfItsOwn compares the meter of each phase with a separate meter for the time of the phase.
+// The separate meter gets all operations of the run.
 func TestASpanIsMeasuredAsARunOfItsOwn(t *testing.T) {
 	ops := lonelyVisits(5000, 3)
 	options := Options{Workers: 64, Keys: 3, From: 100 * ms, To: 900 * ms, Excludes: true, OpenLoop: true}
@@ -43,8 +43,8 @@ func TestASpanIsMeasuredAsARunOfItsOwn(t *testing.T) {
 		got := spans[i]
 		want.Errors, got.Errors, want.Generator, got.Generator = nil, nil, results.Generator{}, results.Generator{}
 		want.Availability = nil // it belongs to the whole run
-		// A lock may be free at the end of a span. That may be known only from the grant to a visit that was due after
-		// the span.
+		// The lock may be free at the end of a phase. The separate meter learns of that by a grant to a visit that
+		// was due after the phase, which the meter of the phase does not get.
 		if a, b := got.Fairness.IdleShare, want.Fairness.IdleShare; a != nil && math.Abs(*a-*b) < 0.002 {
 			got.Fairness.IdleShare = b
 		}

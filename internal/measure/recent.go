@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Bounds has the upper bounds of the duration buckets. The last bucket has the longer durations.
+// Bounds has the upper bounds of buckets of durations. A last bucket has all longer durations.
 var Bounds = [...]time.Duration{
 	100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond,
 	5 * time.Millisecond,
@@ -15,23 +15,22 @@ var Bounds = [...]time.Duration{
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
 
-// Buckets counts the durations of the measurement in fixed buckets. So counts of several runs and machines can be
-// added.
+// Buckets counts durations in fixed buckets, so that the counts of several runs and machines can be added.
 type Buckets struct {
 	In     [len(Bounds) + 1]uint64 // not cumulative
 	Native [natives]uint64         // buckets of a Prometheus native histogram: see NativeSchema
 	Sum    time.Duration
 }
 
-// A Prometheus native histogram: bucket i ends at 2^(i/2^NativeSchema) seconds, so each is 9 % wider than the previous
-// one. The first also has all durations below a microsecond, the last all above an hour.
+// Parameters of Prometheus native histograms. Bucket i ends at 2^(i/2^NativeSchema) seconds, so that each is 9 %
+// wider than the one before. Shorter durations count in the first bucket (1 µs), longer ones in the last (1 h).
 const (
 	NativeSchema = 3
 	NativeFirst  = -160
 	natives      = 256
 )
 
-// fractions has the ends of the native buckets between 0.5 s and 1 s.
+// fractions has the ends of the native buckets from 0.5 s up to 1 s.
 var fractions = func() (ends [1 << NativeSchema]float64) {
 	for i := range ends {
 		ends[i] = math.Exp2(float64(i)/(1<<NativeSchema) - 1)
@@ -50,8 +49,8 @@ func (b *Buckets) record(d time.Duration) {
 
 const recentSeconds = 10
 
-// recent has the distributions of the last second and of the last ten seconds, summed from one histogram for each
-// second. It also has the Buckets of the measurement.
+// recent has the distribution of durations in the last second, and in the last ten seconds. For the latter, it adds
+// up one histogram for each second. It also has the Buckets of the whole measurement.
 type recent struct {
 	ring   [recentSeconds]*histogram
 	second int64
@@ -69,7 +68,7 @@ func newRecent() recent {
 	return r
 }
 
-// record adds a duration that ended at the given time. The argument measured says that its visit is measured.
+// record adds a duration that ended at the given time. measured is true if its visit belongs to the measurement.
 func (r *recent) record(at, d time.Duration, measured bool) {
 	r.roll(at)
 	r.ring[r.second%recentSeconds].record(d)

@@ -8,22 +8,22 @@ import (
 	"hammerlock/results"
 )
 
-// Replay makes snapshots of a saved run at any time of the run.
+// Replay makes snapshots of a saved run, for any time within the run.
 type Replay struct {
 	history *history.History
 	run     *results.Run
-	end     time.Duration   // return of the last operation that returned
-	never   time.Duration   // call of the first operation that did not return
-	roles   []Roles         // role changes in the whole history
-	moments []time.Duration // times of violations
-	strips  strips          // actions of the workers in the whole history
+	end     time.Duration   // return of the last operation with a return
+	never   time.Duration   // call of the first operation without a return
+	roles   []Roles         // all role changes in the history
+	moments []time.Duration // times of the violations
+	strips  strips          // what each worker did in the whole history
 	meter   *Meter
 	viewer  *Viewer
 	next    int
 	now     time.Duration
 }
 
-// NewReplay prepares a replay. The argument run is the record of the run; nil if there is only the history.
+// NewReplay prepares a replay of a history. run is the record of the run; nil if only the history exists.
 func NewReplay(h *history.History, run *results.Run) *Replay {
 	r := &Replay{history: h, run: run, never: history.Forever, roles: rolesOf(h)}
 	for i := range h.Ops {
@@ -38,11 +38,11 @@ func NewReplay(h *history.History, run *results.Run) *Replay {
 	return r
 }
 
-// End returns the time of the last event.
+// End returns the time of the last event in the history.
 func (r *Replay) End() time.Duration { return r.end }
 
-// Violation returns the time of the next violation after from; if step is negative, of the previous one. It returns
-// false if there is none. Violations in quick succession share one time.
+// Violation returns the time of the next violation after from. If step is negative, it returns that of the previous
+// violation. found is false if no such violation exists. Violations that follow each other quickly share one time.
 func (r *Replay) Violation(from time.Duration, step int) (at time.Duration, found bool) {
 	for _, t := range r.moments {
 		if step < 0 && t < from || step >= 0 && t > from && !found {
@@ -52,7 +52,7 @@ func (r *Replay) Violation(from time.Duration, step int) (at time.Duration, foun
 	return at, found
 }
 
-// survey reads the history once, and collects the actions of the workers and the times of the violations.
+// survey reads the whole history once. It collects what the workers did, and the times of the violations.
 func (r *Replay) survey() {
 	r.strips = newStrips(r.history.Header.Workers)
 	stream, count := checker.NewStream(&r.history.Header), int64(0)
@@ -60,12 +60,12 @@ func (r *Replay) survey() {
 	for i := range r.strips.workers {
 		r.strips.workers[i].keeps = true
 	}
-	var first, last time.Duration // first and last proof of the violations that share a time
+	var first, last time.Duration // when the first and the last violation that share a time were proved
 	for i := range r.history.Ops {
 		op := &r.history.Ops[i]
 		r.strips.observe(op)
 		if op.Return == history.Forever {
-			continue // operations without a return come last
+			continue // operations without a return are the last in the history
 		}
 		stream.Observe(op)
 		stream.UpTo(min(op.Return, r.never))
@@ -85,7 +85,7 @@ func (r *Replay) survey() {
 	}
 }
 
-// lane returns a worker's actions between two times, as the given number of cells.
+// lane returns what a worker did between two times, divided into the given number of cells.
 func (r *Replay) lane(worker int, from, to time.Duration, cells int) []Cell {
 	all, step := make([]Cell, cells), max((to-from+time.Duration(cells)-1)/time.Duration(cells), 1)
 	for _, p := range r.strips.workers[worker].kept {
@@ -123,8 +123,8 @@ func (r *Replay) rewind() {
 	r.next, r.now = 0, 0
 }
 
-// At returns the snapshot at the given time. If that is earlier than the previous snapshot, the replay restarts from
-// the beginning.
+// At returns the snapshot at the given time. If the time is earlier than that of the last call, the replay starts
+// again from the beginning.
 func (r *Replay) At(now time.Duration) *Snapshot {
 	now = min(max(now, 0), r.end)
 	if now < r.now {

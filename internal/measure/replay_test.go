@@ -9,8 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestReplayGoesToViolations: a lock without exclusion has two holders, three times. Two of these violations share a
-// time.
+// TestReplayGoesToViolations: a lock without mutual exclusion has two holders at three times. Two of these violations
+// follow each other quickly, so the replay gives them one time.
 func TestReplayGoesToViolations(t *testing.T) {
 	const ms = time.Millisecond
 	h := &history.History{Header: history.Header{Workers: 2, Keys: 1, Claims: history.Claims{Excludes: true}},

@@ -8,22 +8,22 @@ import (
 	"hammerlock/history"
 )
 
-// Roles lists the roles of a node, the oldest first.
+// Roles lists the roles that a node has had, the oldest first.
 type Roles struct {
 	Node  string
 	Spans []Role
 }
 
-// Role is a node's role from a given time on.
+// Role is the role of a node from the time From.
 type Role struct {
 	From time.Duration
 	What string // primary, replica, sentinel, program, or the state of a node that is down
 }
 
-// keptRoles is the largest number of role changes that are kept for each node.
+// keptRoles limits the number of role changes that are kept for each node.
 const keptRoles = 64
 
-// saw adds the current role of a node, if it is new.
+// saw adds the present role of a node to the list, if it is another one than before.
 func (r *Roles) saw(now time.Duration, n *NodeState) {
 	what := n.State
 	if n.State == "up" {
@@ -32,12 +32,12 @@ func (r *Roles) saw(now time.Duration, n *NodeState) {
 	if last := len(r.Spans) - 1; last >= 0 && r.Spans[last].What == what {
 		return
 	}
-	// published snapshots share this list, so its elements must not change
+	// copy the list on each change, because published snapshots share its elements
 	r.Spans = append(r.Spans[max(len(r.Spans)+1-keptRoles, 0):], Role{now, what})
 }
 
-// rolesOf returns the role changes in a history, only for nodes that changed. Before its first change, a node had the
-// opposite role.
+// rolesOf returns the role changes in a history. Nodes without a change are left out. Before its first change, a
+// primary is assumed to have been a replica, and a replica a primary.
 func rolesOf(h *history.History) (all []Roles) {
 	for i := range h.Ops {
 		node, what, ok := strings.Cut(h.Notes[h.Ops[i].ID], " became ")

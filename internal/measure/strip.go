@@ -6,15 +6,15 @@ import (
 	"hammerlock/history"
 )
 
-// strips has the actions of all workers in the last minute.
+// strips has the pictures of what all workers did in the last minute.
 type strips struct {
 	workers []strip
-	orphans map[int32]int32 // page -> worker whose lease is still on the servers although its hold is over
+	orphans map[int32]int32 // page -> worker whose hold is over, although servers still have its lease
 }
 
 func newStrips(workers int) strips { return strips{make([]strip, workers), map[int32]int32{}} }
 
-// overlap marks a time in which two workers held the same lock.
+// overlap marks a period in which both workers held the same lock.
 func (all *strips) overlap(workers [2]int32, from, to time.Duration) {
 	for _, w := range workers {
 		s := &all.workers[w]
@@ -23,24 +23,24 @@ func (all *strips) overlap(workers [2]int32, from, to time.Duration) {
 	}
 }
 
-// strip has the actions of one worker in the last minute, as a ring of cells.
+// strip is the picture of what one worker did in the last minute. Its cells form a ring.
 type strip struct {
 	cells [StripCells]Cell
-	head  int64 // number of the newest cell, counted from the start of the run
-	keeps bool  // keep all actions as pieces, instead of cells for the last minute
+	head  int64 // number of the newest cell; the first cell of the run has the number 0
+	keeps bool  // for a replay: keep everything as pieces, and do not use cells
 	kept  []piece
 
-	tried   time.Duration // first try of the current wait
+	tried   time.Duration // first try of the wait in progress
 	waiting bool
 	hold    history.Holding
-	painted time.Duration // time up to which the current hold or wait is painted
-	overlap time.Duration // end of the latest overlap with another hold of the same lock; 0 = none
+	painted time.Duration // the current hold or wait is shown up to this time
+	overlap time.Duration // end of the latest period in which another worker held the same lock; 0 = none
 
-	orphanEnd     time.Duration // end of the lease of a hold that was not released; 0 = none
-	orphanPainted time.Duration // time up to which that lease is painted
+	orphanEnd     time.Duration // end of the lease of a hold that ended without a release; 0 = none
+	orphanPainted time.Duration // that lease is shown up to this time
 }
 
-// piece is a period in which a worker did one thing.
+// piece is a period in which a worker did one thing, such as waiting.
 type piece struct {
 	from, to time.Duration
 	mark     Cell
@@ -65,7 +65,7 @@ func (s *strip) paint(from, to time.Duration, mark Cell) {
 	}
 }
 
-// advance makes cell n the newest cell, unless a later one exists.
+// advance makes n the number of the newest cell, unless the newest number is greater. Skipped cells become empty.
 func (s *strip) advance(n int64) {
 	if n-s.head >= StripCells {
 		s.cells = [StripCells]Cell{}
@@ -77,7 +77,7 @@ func (s *strip) advance(n int64) {
 	}
 }
 
-// last returns a copy of n cells, of which the last has the number end.
+// last returns a copy of the last n cells. The last of them has the number end.
 func (s *strip) last(n int, end int64) []Cell {
 	cells := make([]Cell, n)
 	first := end - int64(n) + 1
@@ -129,7 +129,7 @@ func (s *strip) tries(op *history.Op) {
 	}
 }
 
-// paintHold paints the current hold up to the given time.
+// paintHold shows the current hold up to the time to. The part after the end of the lease is marked as expired.
 func (s *strip) paintHold(to time.Duration) {
 	until := s.hold.Believed()
 	s.paint(s.painted, min(to, until), Held)
@@ -139,7 +139,7 @@ func (s *strip) paintHold(to time.Duration) {
 	s.painted = to
 }
 
-// beginOrphan records the lease of a hold that ended without a release.
+// beginOrphan records that a hold of the worker ended without a release, so that servers keep its lease for a while.
 func (all *strips) beginOrphan(worker int32, from time.Duration) {
 	if s := &all.workers[worker]; s.hold.Until > from {
 		s.orphanEnd, s.orphanPainted = s.hold.Until, from
@@ -147,7 +147,7 @@ func (all *strips) beginOrphan(worker int32, from time.Duration) {
 	}
 }
 
-// endOrphan ends such a lease when another worker is granted the page's lock.
+// endOrphan ends the orphaned lease of a page, because another worker was granted the lock.
 func (all *strips) endOrphan(page int32, at time.Duration) {
 	if worker, ok := all.orphans[page]; ok {
 		s := &all.workers[worker]
@@ -167,16 +167,17 @@ func (s *strip) paintOrphan(now time.Duration) {
 	}
 }
 
-// lateBy is the age from which a worker's last known action is shown as unknown.
+// lateBy is a limit of age. If the last known action of a worker is older, the present action is shown as unknown.
 const lateBy = 250 * time.Millisecond
 
-// moment is the time for which strips are shown.
+// moment is the time for which strips are shown, with what is known about it.
 type moment struct {
-	now, known time.Duration // the time itself, and the time up to which all operations are known
+	now, known time.Duration // the time itself, and the time up to which all operations have arrived
 	stopped    bool          // a fault has stopped the worker
 }
 
-// now returns the strip at the given moment. It first paints the current action as far as that is known.
+// now returns the picture of a worker at the given moment. It first adds the action in progress, as far as it is
+// known.
 func (s *strip) now(worker int, at moment) Strip {
 	r := Strip{Worker: worker, Page: s.hold.Key}
 	if at.known > s.orphanPainted {

@@ -7,24 +7,25 @@ import (
 	"hammerlock/results"
 )
 
-// Live is the state of a run in progress, as plain data.
+// Live has the most important measurements of a run in progress.
 type Live struct {
 	At      time.Duration
-	Warm    int64 // successful visits in the warm-up so far
-	Done    int64 // counted visits in the measurement so far
+	Warm    int64 // successful visits during the warm-up
+	Done    int64 // counted visits in the measurement
 	Errors  int64
-	Visits  results.Visits   // visits of the measurement by outcome
-	Kinds   map[string]int64 // number of errors of each kind, as in results.Run
-	Waiting int              // number of workers that wait for a lock
-	Acquire Quantiles        // acquire latency in the current second
-	// Unserved is the longest current unavailability of a page.
+	Visits  results.Visits   // visits in the measurement, by their outcome
+	Kinds   map[string]int64 // number of errors by their kind, as in results.Run
+	Waiting int              // number of workers that wait for a lock at present
+	Acquire Quantiles        // acquire latencies in the current second
+	// Unserved is for how long a page has been unavailable at present. If there are several such pages, the longest
+	// time.
 	Unserved time.Duration
 }
 
 func (m *Meter) Live(at time.Duration) Live {
 	l := Live{At: at, Warm: m.warm, Done: m.visits.Done, Waiting: m.waiting(), Visits: m.visits,
 		Kinds: maps.Clone(m.errors)}
-	if at < m.interval.from+2*intervalWidth { // if it is older, no worker got the lock for a while
+	if at < m.interval.from+2*intervalWidth { // skip an older second, in which no worker got the lock
 		l.Acquire = m.interval.acquire.quantiles()
 	}
 	for _, n := range m.errors {
@@ -77,8 +78,8 @@ func (m *Meter) Summarize(r *results.Run, used results.Usage) {
 	r.Availability = m.Availability(r.Roles)
 }
 
-// length returns the length of the measurement. A fixed number of visits is measured from the first due time to the
-// last end, because workers need time to start, and the end of a run is noticed late.
+// length returns the length of the measurement. If the number of visits is fixed, it is the time from the first due
+// time to the end of the last visit. This leaves out the start of the workers, and the delay in noticing the end.
 func (m *Meter) length() time.Duration {
 	if m.finite {
 		return max(min(m.lastEnd, m.to)-m.firstDue, 0)
@@ -86,7 +87,8 @@ func (m *Meter) length() time.Duration {
 	return max(m.to-m.from, 0)
 }
 
-// swing returns the range of the median latency and of the number of visits over the seconds of the run.
+// swing returns the smallest and the largest value in any second of the run, both for the median latency and for the
+// number of visits.
 func (m *Meter) swing() (s results.Swing) {
 	s.Acquire = [2]int64{int64(m.interval.least), int64(m.interval.most)}
 	for at := m.from; at+intervalWidth <= m.to; at += intervalWidth {

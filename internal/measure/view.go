@@ -11,14 +11,13 @@ import (
 
 const (
 	keptLanes   = 64                     // largest number of workers in a snapshot
-	overlapKept = 10 * time.Second       // time that a worker stays in the picture after an overlap
+	overlapKept = 10 * time.Second       // for this long after an overlap, a worker stays in the snapshot
 	aroundLanes = 12                     // largest number of workers in the picture of an event
-	aroundAfter = 750 * time.Millisecond // time that the picture shows before the event, and after it
+	aroundAfter = 750 * time.Millisecond // what is shown of the time before an event, and after it
 	aroundCells = int(2 * aroundAfter / StripStep)
 )
 
-// Snapshot returns the state of the run at the given time. The argument s has the facts that operations do not show;
-// it may be nil.
+// Snapshot returns the state of the run at the time now. s has facts that operations do not show; nil = unknown.
 func (v *Viewer) Snapshot(now time.Duration, stage string, s *Surroundings) *Snapshot {
 	v.violations()
 	v.roll(now)
@@ -63,7 +62,7 @@ func (v *Viewer) Snapshot(now time.Duration, stage string, s *Surroundings) *Sna
 	return r
 }
 
-// violations adds an event for each violation that was newly proved.
+// violations adds an event for each violation that was proved since the last call.
 func (v *Viewer) violations() {
 	count, all := v.stream.Violations()
 	for _, s := range all[v.seen:] {
@@ -80,7 +79,7 @@ func (v *Viewer) violations() {
 	}
 }
 
-// longest finds the worker with the longest current wait. It also updates the longest waits in r.Fairness.
+// longest finds the worker with the longest wait in progress. It also includes waits in progress in r.Fairness.
 func (v *Viewer) longest(r *Snapshot, now time.Duration) {
 	r.LongestBy = -1
 	for i := range v.meter.workers {
@@ -110,7 +109,7 @@ func (v *Viewer) minute(r *Snapshot) {
 	}
 }
 
-// lanes selects the strips to show: all workers or, if these are too many, the most interesting ones.
+// lanes selects the workers whose strips are shown. If there are too many workers, it selects the most interesting.
 func (v *Viewer) lanes(r *Snapshot, now time.Duration) {
 	all := make([]Strip, len(v.strips.workers))
 	for i := range all {
@@ -136,7 +135,8 @@ func (v *Viewer) lanes(r *Snapshot, now time.Duration) {
 	r.LanesEnd = time.Duration(end+1) * StripStep
 }
 
-// around adds the workers' actions to the latest events, once the time around the event is over.
+// around adds to recent events what the workers did around the event. It waits until the time after the event is
+// over.
 func (v *Viewer) around(now time.Duration) {
 	for i := len(v.events.list) - 1; i >= 0 && now-v.events.list[i].At < 5*time.Second; i-- {
 		e := &v.events.list[i]
@@ -154,7 +154,7 @@ func (v *Viewer) around(now time.Duration) {
 	}
 }
 
-// heaviest returns the n strips with the greatest weights, sorted by worker.
+// heaviest returns the n strips with the greatest weights, in the order of workers.
 func heaviest(all []Strip, n int, weight func(*Strip) int64) []Strip {
 	if len(all) <= n {
 		return all
@@ -164,8 +164,8 @@ func heaviest(all []Strip, n int, weight func(*Strip) int64) []Strip {
 	return all[:n]
 }
 
-// interest returns the weight of a worker for lanes. Stopped and late workers come first, then holders, then the
-// longest waiters.
+// interest returns the weight of a worker for the selection in lanes. Stopped and late workers have the greatest,
+// then holders, then waiters, whose weight grows with their wait.
 func interest(s *Strip) int64 {
 	switch {
 	case s.Mode&(Stopped|Expired) != 0:

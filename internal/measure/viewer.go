@@ -12,41 +12,41 @@ import (
 	"hammerlock/results"
 )
 
-// Viewer makes snapshots of a run for a dashboard. The goroutine that passes operations to the meter passes them to
-// the Viewer next.
+// Viewer makes snapshots of a run for a dashboard. The goroutine that passes an operation to the Meter passes it to
+// the Viewer afterwards.
 type Viewer struct {
 	meter   *Meter
-	part    history.Op // buffer for one part of a Visit
+	part    history.Op // buffer for a part of a Visit, which stands for several operations
 	stream  *checker.Stream
 	head    Head
 	header  history.Header
 	told    func(*history.Op) (history.Injection, string) // see NewViewer
-	seconds [61]Second                                    // a ring
-	second  int64                                         // number of the current second
+	seconds [61]Second                                    // the last 61 seconds, as a ring
+	second  int64                                         // number of the second in progress
 	acquire recent
 	answer  recent
 	strips  strips
 	roles   []Roles
-	stopped []atomic.Bool // indexed by worker: a fault has stopped it; any goroutine may set this
+	stopped []atomic.Bool // indexed by worker: a fault has stopped the worker; any goroutine may set an element
 	events  events
-	known   time.Duration // time up to which all operations are known
+	known   time.Duration // time up to which all operations have arrived
 	begun   begun
-	seen    int   // number of listed violations that became events
-	counted int64 // number of unlisted violations that became events
+	seen    int   // number of violations in the stream's list that became events
+	counted int64 // number of further violations, not in the list, that became events
 }
 
-// Surroundings has the facts of a snapshot that operations do not show.
+// Surroundings has the facts in a snapshot that do not come from operations.
 type Surroundings struct {
 	Nodes    []NodeState
 	Cuts     []string
 	Agents   []results.LiveAgent // agents on other machines; nil if the workers run on this machine
 	Cost     results.Cost
 	Usage    results.Usage
-	Measured bool // Usage is known
+	Measured bool // Usage is set
 }
 
-// NewViewer makes a Viewer for a meter. For the operation of a fault, the argument told returns the injection and its
-// description.
+// NewViewer makes a Viewer for a meter. The function told gets the operation of a fault, and returns the injected
+// fault with a description.
 func NewViewer(m *Meter, head Head, header history.Header, told func(*history.Op) (history.Injection, string)) *Viewer {
 	head.Unseen = header.Service
 	v := &Viewer{meter: m, stream: checker.NewStream(&header), head: head, header: header, told: told,
@@ -56,27 +56,28 @@ func NewViewer(m *Meter, head Head, header history.Header, told func(*history.Op
 	return v
 }
 
-// Stop records that a fault has stopped a worker, or that the worker continues. Any goroutine may call it.
+// Stop records that a fault has stopped a worker or, if stopped is false, that the worker continues. Any goroutine
+// may call it.
 func (v *Viewer) Stop(worker int32, stopped bool) {
 	if worker >= 0 && int(worker) < len(v.stopped) {
 		v.stopped[worker].Store(stopped)
 	}
 }
 
-// Interactive records that a user has changed the run with a key.
+// Interactive records that a user has changed the run, for example with a key.
 func (v *Viewer) Interactive() { v.head.Interactive = true }
 
-// Rate sets the current rate of due visits per second; 0 = closed loop.
+// Rate sets the rate that the dashboard shows, in visits per second; 0 = closed loop.
 func (v *Viewer) Rate(perSecond float64) { v.head.Rate = perSecond }
 
-// UpTo promises that all operations called before now were observed.
+// UpTo tells the Viewer that all operations called before the time now have arrived.
 func (v *Viewer) UpTo(now time.Duration) { v.stream.UpTo(now) }
 
-// Known sets the time up to which all operations are known, for a run in progress.
+// Known sets the time up to which all operations have arrived. It is only called during a run; a replay knows all.
 func (v *Viewer) Known(now time.Duration) { v.known = now }
 
-// Begin records the start of a fault's injection. The fault's operation is observed later, when the fault is in force.
-// Any goroutine may call it.
+// Begin records that the injection of a fault has started. The operation of the fault arrives later, when the fault
+// is in force. Any goroutine may call it.
 func (v *Viewer) Begin(number int64, name string, at time.Duration) {
 	v.begun.mu.Lock()
 	defer v.begun.mu.Unlock()
@@ -84,7 +85,7 @@ func (v *Viewer) Begin(number int64, name string, at time.Duration) {
 		Event{Kind: FaultEvent, At: at, Count: 1, Text: name + ": is being injected"}})
 }
 
-// States records the roles and states of the servers, and adds an event for each changed state.
+// States records the states of the servers, and adds an event for each state that differs between before and after.
 func (v *Viewer) States(now time.Duration, before, after []NodeState) {
 	for i := range after {
 		if i == len(v.roles) {
@@ -141,7 +142,7 @@ func (v *Viewer) Observe(op *history.Op) {
 	}
 }
 
-// unplanned adds an event for an unplanned failure of a server or the machine, or for a role change.
+// unplanned adds an event for a failure without a planned fault, or for a role change.
 func (v *Viewer) unplanned(op *history.Op) {
 	e := Event{Kind: RoleEvent, At: op.Return}
 	switch _, e.Text = v.told(op); {

@@ -9,16 +9,19 @@ import (
 	"hammerlock/results"
 )
 
-// waits is the distribution of waiting times within a window of time. A wait without a grant, or one that was
-// unfinished when the window closed, is censored: only a lower bound of its length is known. A wait that began before
-// the window is truncated: a shorter one would not have been seen. It is not safe for concurrent use.
+// waits is the distribution of the lengths of waits within a window of time. It is not safe for concurrent use. There
+// are two special kinds, in the terms of statistics:
+//
+//   - A wait is censored if it ended without a grant, or after the window. Its length is only a lower bound.
+//   - A wait is truncated if it began before the window. A shorter one would not have been seen at all.
 type waits struct {
 	from, to time.Duration
 
 	granted  *histogram // lengths of waits that ended with a grant within the window
-	censored *histogram // observed lengths of the other waits
-	entered  *histogram // ages of the truncated waits when the window opened
-	// random has the same lengths, each counted once for every microsecond within the window; nil = not kept.
+	censored *histogram // lengths of the other waits, as far as they were observed
+	entered  *histogram // ages of the truncated waits at the start of the window
+	// random has each length once for each microsecond that the wait lasted within the window; nil = it is not
+	// needed.
 	random *histogram
 }
 
@@ -26,8 +29,8 @@ func newWaits(from, to time.Duration) *waits {
 	return &waits{from: from, to: to, granted: newFine(), censored: newFine(), entered: newFine()}
 }
 
-// record adds a wait from first to last. It returns the observed length, and true. If the wait lies outside the window,
-// it adds nothing and returns false.
+// record adds a wait from first to last. It returns the length that counts and true. It returns false if the wait
+// lies outside of the window.
 func (w *waits) record(first, last time.Duration, granted bool) (seen time.Duration, in bool) {
 	if last < w.from || first >= w.to {
 		return 0, false
@@ -54,16 +57,18 @@ func (w *waits) count() int64 { return w.granted.count + w.censored.count }
 
 func (w *waits) longest() time.Duration { return max(w.granted.max, w.censored.max) }
 
-// quantiles estimates the quantiles qs (ascending) of the length of a wait. It is the product-limit estimator of Kaplan
-// and Meier (J. Am. Stat. Assoc. 53, 1958) with delayed entry. At each length, granted waits reduce the share of waits
-// that continue, in proportion to all waits known to have reached that length. Censored waits only leave; truncated
-// waits join at their age when the window opened. If a quantile is not reached, because too many waits were censored,
-// the result is results.Beyond.
+// quantiles estimates quantiles of the length of waits. qs must ascend. It is the product-limit estimator of Kaplan
+// and Meier (J. Am. Stat. Assoc. 53, 1958) with delayed entry.
+//
+// At each length, some waits end with a grant. The share of waits that last longer falls in proportion to all waits
+// known to have reached that length. A censored wait leaves that number at its length; a truncated wait joins it at
+// its age at the start of the window. If a quantile cannot be reached, because too many waits are censored, it is
+// results.Beyond.
 func (w *waits) quantiles(qs ...float64) []time.Duration {
 	reached := slices.Repeat([]time.Duration{results.Beyond}, len(qs))
 	atRisk := float64(w.count() - w.entered.count)
 	left, next := 1.0, 0
-	// by convention, truncated waits enter a bucket before its grants, and censored waits leave after them
+	// by convention, truncated waits join before the grants of the same bucket, and censored waits leave after them
 	walk(func(length time.Duration, n []int64) bool {
 		granted, censored, entered := float64(n[0]), float64(n[1]), float64(n[2])
 		atRisk += entered
@@ -80,8 +85,8 @@ func (w *waits) quantiles(qs ...float64) []time.Duration {
 	return reached
 }
 
-// walk visits the buckets of several histograms of the same resolution, in ascending order of length. It calls f with
-// the count that each histogram has in a bucket, until f returns false.
+// walk goes through the buckets of several histograms with the same resolution, in ascending order of length. It
+// calls f with the counts of all histograms in the bucket. It stops when f returns false.
 func walk(f func(length time.Duration, counts []int64) bool, all ...*histogram) {
 	bars := make([][]hdrhistogram.Bar, len(all))
 	longest := 0
@@ -104,17 +109,17 @@ func walk(f func(length time.Duration, counts []int64) bool, all ...*histogram) 
 	}
 }
 
-// randomWaiter returns the quantile q of the length of a wait that is in progress at a random moment. Each wait counts
-// in proportion to its length, because a long wait includes more moments.
+// randomWaiter returns the quantile q of the lengths of waits, as seen at a random moment. A long wait is more likely
+// to be in progress then, so each wait counts in proportion to its length.
 func (w *waits) randomWaiter(q float64) time.Duration { return min(w.random.quantile(q), w.longest()) }
 
-// summary returns the percentiles of all waits, including those without a grant.
+// summary returns the percentiles of the lengths of all waits, with or without a grant.
 func (w *waits) summary() results.Percentiles {
 	reached := w.quantiles(percentiles[:]...)
 	return w.summarize(func(q float64) time.Duration { return reached[slices.Index(percentiles[:], q)] })
 }
 
-// randomSummary returns the percentiles of waits that are in progress at a random moment.
+// randomSummary returns the percentiles of the lengths of waits that are in progress at a random moment.
 func (w *waits) randomSummary() results.Percentiles {
 	p := w.summarize(w.randomWaiter)
 	if w.random.count > 0 {

@@ -7,10 +7,10 @@ import (
 	"hammerlock/results"
 )
 
-// wakes has the numbers of tries and hand-offs, indexed by the event that woke the waiting worker.
+// wakes counts tries and hand-offs by the reason why the waiting worker woke up.
 type wakes [int(history.LeaseEnd) + 1]struct {
 	tries, grants int64
-	// nil until the first hand-off, because most locks have only one or two kinds of wake-up
+	// nil until the first hand-off, because few of the reasons occur with a given lock
 	handoff *histogram
 }
 
@@ -27,7 +27,7 @@ func (w *wakes) handedOff(by history.Wake, d time.Duration) {
 	w[by].handoff.record(d)
 }
 
-// summary returns the counts of each kind of wake-up, in the order of package history.
+// summary returns the counts for each reason that occurred, in the order of package history.
 func (w *wakes) summary() []results.Woken {
 	all := []results.Woken{}
 	for i := range w {

@@ -10,8 +10,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestHandoffsAreSplitByWhatWokeTheWaiter hands a lock on twice: to a worker that was notified of the release, and to
-// one that polled.
+// TestHandoffsAreSplitByWhatWokeTheWaiter: a lock is handed on twice. The first waiter is notified of the release,
+// and the second one polls.
 func TestHandoffsAreSplitByWhatWokeTheWaiter(t *testing.T) {
 	s := &script{}
 	s.visit(0, 10*ms, 11*ms, 20*ms)
