@@ -9,30 +9,34 @@ import (
 	"hammerlock/topologies"
 )
 
-// Cost is the work of the servers so far.
+// Cost is the work that the servers have done so far, for clients of the locks.
 type Cost struct {
-	Known    bool // the servers could be asked
+	Known    bool // false if servers could not be asked; then the other fields are meaningless
 	Commands int64
 	CPU      time.Duration
 
-	servers string // identifies the server processes, because a restarted server has lost its counts
+	servers string // identifies the server processes: after a restart, counts begin at 0
 }
 
-// Since returns the work between two readings.
+// Since returns the work between the reading before and the reading c. It is unknown if a server restarted in
+// between.
 func (c Cost) Since(before Cost) Cost {
 	return Cost{Known: c.Known && before.Known && c.servers == before.servers, Commands: c.Commands - before.Commands,
 		CPU: c.CPU - before.CPU}
 }
 
-// managing lists the commands that open and keep connections, and ask for roles. A visit sends none of them, so they
-// never count. Other commands count, except those of the suite and of sentinels. A server counts the calls of each
-// command, but not for each client. So the suite counts the commands that it sends, and sentinels' messages as they
-// arrive.
+// managing lists commands that never count as work for visits: they open and keep connections, or ask for roles.
+// Locks do not send them during visits.
 //
-// Measured without visits over 2.5 s on each topology: the servers executed hundreds of commands, and none of them was
-// counted. Sentinels alone had sent 72 messages to one replica. In 3 s of visits on single and redlock, the locks'
-// clients sent none of the commands below. On cluster, they asked for its map about five times a second. SUBSCRIBE
-// counts as a lock's command: when two workers contend, Redisson sends one for each visit.
+// All other commands of locks count. Commands of the suite itself, and messages of sentinels, must be subtracted. But
+// a server counts calls by command, and not by client. So the suite counts the commands that it sends, and the messages of sentinels as
+// they arrive.
+//
+// This was checked without visits, for 2.5 s on each topology: the servers executed hundreds of commands, and none
+// counted. A single replica got 72 messages from sentinels. During 3 s of visits on single and redlock, the clients
+// of the locks sent none of the commands below. On cluster, they asked for the map of the cluster five times a
+// second. SUBSCRIBE is not in the list, because it can be the work of a visit: under contention, Redisson sends it
+// for each.
 var managing = map[string]bool{
 	"auth": true, "client": true, "cluster": true, "command": true, "config": true, "hello": true, "info": true,
 	"ping":  true,
@@ -40,11 +44,11 @@ var managing = map[string]bool{
 	"sync": true,
 }
 
-// costTimeout is the longest time that all servers together may take to report their work.
+// costTimeout limits the time in which all servers together report their work.
 const costTimeout = time.Second
 
-// Cost asks every data node for the commands that it has executed. Commands in scripts and on replicas count. The cost
-// is unknown for attached servers, which have other clients, and for servers other than Redis.
+// Cost asks all data nodes how many commands they have executed, including those in scripts and on replicas. The
+// result is unknown for attached servers, because they have other clients, and for servers other than Redis.
 func (d *Deployment) Cost(ctx context.Context) Cost {
 	if !d.Topology.Spec.Can().Count {
 		return Cost{}

@@ -18,36 +18,36 @@ import (
 	"hammerlock/workload"
 )
 
-// Spec tells what to start.
+// Spec tells what to start for a run.
 type Spec struct {
 	Topology topologies.Spec
 	Options  topologies.Options
 	Counter  workload.CounterSpec
-	// Orders are for the workers. The deployment fills in their sites and counter.
+	// Orders tells the workers what to do. The deployment sets the fields about sites and counter.
 	Orders    crew.Orders
-	Processes int // number of worker processes; 1 = workers run in this process
-	// Crew makes the crew; nil = the crew runs on this machine.
+	Processes int // number of worker processes; 1 = the workers run in this process
+	// Crew makes the workers' crew; nil = the crew runs on this machine.
 	Crew crew.Maker
-	// Program is a program to watch; it replaces workers and counter. nil = none.
+	// Program is a program to watch, in place of workers and a counter; nil = none.
 	Program *program.Spec
-	// Service is a service to visit; it replaces the counter. nil = none.
+	// Service is a service to visit, in place of a counter; nil = none.
 	Service *service.Spec
 }
 
-// Deployment is running until Close.
+// Deployment has the running parts of a run: servers, page views, and a crew. Close ends them.
 type Deployment struct {
 	Topology *topologies.Topology
 	Crew     crew.Crew
 	Pages    []workload.Page
-	Program  *program.Source // the watched program that is the crew; nil = the crew is another
+	Program  *program.Source // the watched program, which then is the crew; nil = no program is watched
 
 	spec  Spec
 	store store
 	looks looks
 }
 
-// Up starts the servers, then the store, then the workers, which wait for Begin. After an error nothing is left
-// running.
+// Up starts the servers, then the page views, then the workers. The workers wait until Crew.Begin. If Up returns an
+// error, it has stopped everything.
 func (s Spec) Up(ctx context.Context) (*Deployment, error) {
 	if s.Program != nil {
 		return s.watched(ctx)
@@ -59,7 +59,7 @@ func (s Spec) Up(ctx context.Context) (*Deployment, error) {
 	return s.on(ctx, t)
 }
 
-// watched starts the servers for a watched program. The program's clients connect through the proxy of the source.
+// watched starts servers for a watched program. Clients of the program connect to the servers through proxies.
 func (s Spec) watched(ctx context.Context) (*Deployment, error) {
 	source := program.New(*s.Program)
 	s.Options.Links = s.Program.Own
@@ -77,8 +77,8 @@ func (s Spec) watched(ctx context.Context) (*Deployment, error) {
 	return d, nil
 }
 
-// on starts the other parts of a run on a running topology. After an error nothing is left running, not even the
-// topology.
+// on starts all parts except for the topology, which is running. If it returns an error, it has stopped everything,
+// including the topology.
 func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, err error) {
 	d := &Deployment{Topology: t, spec: s, Pages: workload.Pages(t.Prefix(), s.Orders.Shape.Keys, s.Orders.Shape.Bare)}
 	defer func() {
@@ -118,7 +118,7 @@ func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, er
 	case s.Processes > 1:
 		d.Crew, err = crew.Spread(ctx, o, s.Processes, t.Spawn)
 	default:
-		var counter workload.Counter // nil = each process opens a counter
+		var counter workload.Counter // nil = each process opens its own
 		if d.store.spec.Place == workload.InMemory {
 			counter = d.store.counter
 		}
@@ -127,11 +127,12 @@ func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, er
 	return d, err
 }
 
-// atOnce is the number of pages that are read in one round trip.
+// atOnce is the number of pages whose views are read in one round trip.
 const atOnce = 1000
 
-// Views reads the counters of all pages after all workers have ended. It repeats a read that a busy machine did not
-// answer in time, since the run cannot be repeated. After an error it returns the counts of the first pages.
+// Views returns the page views of all pages. Call it when all workers have ended. It tries each read up to five
+// times, because a failed read would waste the run. With an error, it returns the counts of the pages before the
+// error.
 func (d *Deployment) Views(ctx context.Context) (counts []workload.Count, err error) {
 	for pages := range slices.Chunk(d.Pages, atOnce) {
 		var some []workload.Count
@@ -166,10 +167,10 @@ func (d *Deployment) views(ctx context.Context, pages []workload.Page) (counts [
 	return counts, nil
 }
 
-// CounterClient returns a client of the server with the page views; nil if there is none.
+// CounterClient returns a client of the server that stores the page views; nil if they are not on a Redis server.
 func (d *Deployment) CounterClient() redis.UniversalClient { return d.store.client }
 
-// Close takes everything down.
+// Close stops all parts.
 func (d *Deployment) Close() error {
 	var errs []error
 	if d.Crew != nil {

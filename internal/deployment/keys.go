@@ -14,15 +14,15 @@ import (
 	"hammerlock/topologies"
 )
 
-// The time between two searches for keys, the number of pages that are searched, and the timeout of a search.
+// The time between two searches for keys, the number of pages whose keys are searched, and the timeout of a search.
 const (
 	lookEvery   = 100 * time.Millisecond
 	lookPages   = 4
 	lookTimeout = 50 * time.Millisecond
 )
 
-// WatchKeys records, until done is closed, the lock keys that exist on the servers. A try that was refused must not
-// leave such a key. WatchKeys bypasses all proxies.
+// WatchKeys repeatedly records which keys of locks exist on the servers, until done is closed. It shows, for example,
+// that a refused try has left a key behind. It connects to the servers directly, without proxies.
 func (d *Deployment) WatchKeys(ctx context.Context, done <-chan struct{}, lane *history.Lane) {
 	d.looks = looks{}
 	next := time.Tick(lookEvery)
@@ -38,7 +38,7 @@ func (d *Deployment) WatchKeys(ctx context.Context, done <-chan struct{}, lane *
 	}
 }
 
-// sight records the lock keys on a node. It skips nodes that cannot be asked or are not Redis.
+// sight records the keys of locks on one node. It skips nodes that are down or are not Redis.
 func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, n *topologies.Node) {
 	if !d.Topology.Spec.Can().Ask() || n.Role == topologies.Sentinel || n.State() != topologies.Up {
 		return
@@ -46,7 +46,7 @@ func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, 
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	if d.spec.Orders.Lock.Claims.Sets && replica(ctx, n) {
-		return // a refused try may not have deleted its key yet
+		return // the primary may have deleted a key of a refused try already
 	}
 	for key, page := range d.Pages[:min(lookPages, len(d.Pages))] {
 		there, err := see(ctx, lane, history.Sight, key, page.Lock, number, n)
@@ -69,8 +69,8 @@ func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, 
 	}
 }
 
-// named tells whether the first keys of a node (about a thousand) include one that contains the name of a lock.
-// Libraries add prefixes and suffixes to names.
+// named tells whether one of the first keys of a node, about a thousand, contains the name of a lock. Libraries may
+// add a prefix or a suffix to the name.
 func named(ctx context.Context, n *topologies.Node, lock string) bool {
 	pattern := "*" + strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(lock) + "*"
 	found, err := n.Do(ctx, "SCAN", 0, "MATCH", pattern, "COUNT", 1000).Slice()
@@ -81,18 +81,21 @@ func named(ctx context.Context, n *topologies.Node, lock string) bool {
 	return len(keys) > 0
 }
 
-// looks has the results of these searches.
+// looks sums up the searches for keys.
 type looks struct {
 	made  int64
 	found bool // a key of the lock was found, of any type
-	// elsewhere names a server with keys in a database that clients do not use; empty = there is none.
+	// elsewhere describes a server with keys in a database that clients should not use; empty = no such server was
+	// found.
 	elsewhere string
 }
 
-// Elsewhere names a server with keys in a database that clients do not use; empty if there is none.
+// Elsewhere describes a server with keys in a database that clients should not use. It is empty if there is no such
+// server.
 func (d *Deployment) Elsewhere() string { return d.looks.elsewhere }
 
-// Unseen returns the number of searches if none of them found a key of the lock; otherwise 0.
+// Unseen returns the number of searches for keys of the lock, if none of them found one. If one was found, it returns
+// 0.
 func (d *Deployment) Unseen() int64 {
 	if d.looks.found {
 		return 0
@@ -100,8 +103,8 @@ func (d *Deployment) Unseen() int64 {
 	return d.looks.made
 }
 
-// Leftovers records what exists after all workers have ended: the page views, and the lock keys on every primary. It
-// leaves out keys that cannot be read, and returns an error for them.
+// Leftovers records the state after all workers have ended: the page views, and the keys of locks on each primary.
+// Keys that cannot be read are left out, and cause an error.
 func (d *Deployment) Leftovers(ctx context.Context, lane *history.Lane) error {
 	counts, err := d.Views(ctx)
 	if err != nil {
@@ -115,7 +118,7 @@ func (d *Deployment) Leftovers(ctx context.Context, lane *history.Lane) error {
 	}
 	for i, n := range d.Topology.Nodes {
 		failed := d.leftovers(ctx, lane, i, n)
-		if failed != nil && d.Topology.AwaitHealthy(ctx) == nil { // an unplanned failover may be in progress
+		if failed != nil && d.Topology.AwaitHealthy(ctx) == nil { // a failover may be in progress
 			failed = d.leftovers(ctx, lane, i, n)
 		}
 		if failed != nil {
@@ -130,7 +133,7 @@ func replica(ctx context.Context, n *topologies.Node) bool {
 	return err == nil && info["role"] == "slave"
 }
 
-// leftovers records the lock keys that a primary still has.
+// leftovers records the keys of locks that exist on a primary. It skips other nodes.
 func (d *Deployment) leftovers(ctx context.Context, lane *history.Lane, number int, n *topologies.Node) error {
 	if !d.Topology.Spec.Can().Ask() || n.Role == topologies.Sentinel || n.State() != topologies.Up {
 		return nil
@@ -156,7 +159,8 @@ func (d *Deployment) leftovers(ctx context.Context, lane *history.Lane, number i
 	return nil
 }
 
-// see records the lock of a page if a node has its key. It returns whether the node has any key of that name.
+// see reads the lock of one page on one node, and records it if it has a token. It returns true if the node has a key
+// of that name, whatever its type.
 func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lock string, number int,
 	n *topologies.Node) (there bool, err error) {
 	call := lane.Clock().Now()
@@ -170,16 +174,16 @@ func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lo
 	return token != 0 || until == history.Forever, err
 }
 
-// goneKey and lastingKey are the replies to PTTL for a key that does not exist, and for a key without an expiry.
+// goneKey and lastingKey are special replies to PTTL. The key does not exist, or it has no expiry.
 const goneKey, lastingKey = -2, -1
 
-// elsewhere tells whether an error means that another node of the cluster has the key.
+// elsewhere tells whether an error means that the key belongs to another node of the cluster.
 func elsewhere(err error) bool {
 	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
 }
 
-// holding reads a lock's key. It returns the hash of the token and the time at which the key expires. Both are 0 if
-// the key does not exist. For a key without a readable token, it returns 0 and history.Forever.
+// holding reads the key of a lock. It returns a hash of the token, and the time at which the key expires. Both are 0
+// if the key does not exist. If the key has no readable token, they are 0 and history.Forever.
 func holding(name string, clock *history.Clock, do func(args ...any) *redis.Cmd) (uint64, time.Duration, error) {
 	text, err := do("TYPE", name).Text()
 	if elsewhere(err) {
@@ -201,7 +205,7 @@ func holding(name string, clock *history.Clock, do func(args ...any) *redis.Cmd)
 		return 0, 0, nil
 	}
 	if err != nil || token == "" {
-		return 0, 0, nil // it has just expired
+		return 0, 0, nil // the key has just expired
 	}
 	switch left, err := do("PTTL", name).Int64(); {
 	case err != nil, left == goneKey:

@@ -13,8 +13,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestAKeyThatExpiresWhileItIsReadIsGone: such a key is not reported as a lock that never expires. The same is true of
-// a key whose time could not be read.
+// TestAKeyThatExpiresWhileItIsReadIsGone: a key expires between two commands that read it. It is not reported as a
+// lock that never expires. Nor is a key whose expiry could not be read.
 func TestAKeyThatExpiresWhileItIsReadIsGone(t *testing.T) {
 	broken := errors.New("i/o timeout")
 	for name, tt := range map[string]struct {

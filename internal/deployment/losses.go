@@ -13,20 +13,22 @@ import (
 	"hammerlock/topologies"
 )
 
-// losses detects that an attached server has lost keys: another client deleted them all, or the server evicted some.
-// The suite writes a key without an expiry, the canary. If the canary is missing, the database was emptied. The
-// server's counters tell the reason; without a canary, they are the only evidence. An expired key is not a loss.
+// losses detects that an attached server has lost keys: another client has deleted them all, or the server has
+// evicted some. Keys that expire do not count.
+//
+// The suite writes a canary, a key without an expiry. If the canary has disappeared, the database was emptied.
+// Counters of the server tell how. If no canary could be written, the counters are the only evidence.
 type losses struct {
-	known    map[string]int64 // counters at the last look; nil = there was none
-	emptied  int              // number of times that the suite itself emptied the server
-	canary   string           // name of the canary; empty = none could be written
-	names    int              // number of names that were tried for it: a cluster node refuses keys of other slots
+	known    map[string]int64 // counters when they were last read; nil = never
+	emptied  int              // how often the suite itself has emptied the server
+	canary   string           // name of the canary; empty = no canary could be written
+	names    int              // number of names tried for the canary; a cluster node accepts only keys in its own slots
 	fresh    bool             // the canary was written after the counters were last read
-	evicting bool             // keys had been evicted at the last look
+	evicting bool             // at the last reading, keys were being evicted
 	since    time.Duration    // last time at which no keys were being evicted
 }
 
-// Counters in INFO that show losses.
+// Fields of the command INFO that show losses.
 const evictedKeys, swaps = "evicted_keys", "cmdstat_swapdb"
 
 const evicts = "it evicted keys (maxmemory)"
@@ -36,23 +38,24 @@ var emptying = []struct{ counter, text string }{
 	{swaps, "SWAPDB was called"},
 }
 
-// canaryNames is the number of names for a canary that one look tries; mostCanaryNames is the limit for all looks.
+// canaryNames limits the names for a canary that are tried in one reading. mostCanaryNames limits those in all.
 const canaryNames, mostCanaryNames = 16, 256
 
-// counters parses the counters of losses in INFO.
+// counters reads the fields that show losses from the reply to INFO.
 func counters(info map[string]string) map[string]int64 {
 	all := map[string]int64{evictedKeys: 0}
 	all[evictedKeys], _ = strconv.ParseInt(info[evictedKeys], 10, 64)
 	for _, e := range emptying {
 		calls := int64(0)
-		_, _ = fmt.Sscanf(info[e.counter], "calls=%d", &calls) // INFO lacks the field until the first call
+		_, _ = fmt.Sscanf(info[e.counter], "calls=%d", &calls) // INFO omits the field before the first call
 		all[e.counter] = calls
 	}
 	return all
 }
 
-// lost compares the counters with those of the last look, and looks for the canary. It records a loss as an incident
-// that began when the server was last known to be well. It skips replicas.
+// lost looks for losses since the last reading: it compares counters, and reads the canary. It records a loss as an
+// incident. The incident begins at the last time at which the server is known to have had its keys. Replicas are
+// skipped.
 func (n *watched) lost(ctx context.Context, info map[string]string, emptied int) {
 	l := &n.losses
 	if n.d.Topology.Spec.Can().Own || n.number >= len(n.d.Topology.Nodes) || n.node.Role == topologies.Sentinel ||
@@ -68,13 +71,13 @@ func (n *watched) lost(ctx context.Context, info map[string]string, emptied int)
 		return
 	}
 	missing := l.canary != "" && errors.Is(n.node.Do(ctx, "GET", l.canary).Err(), redis.Nil)
-	if n.node.Life().Emptied != emptied { // the suite has just emptied the server
+	if n.node.Life().Emptied != emptied { // the suite has emptied the server in the meantime
 		return
 	}
 	what := ""
 	for _, e := range emptying {
 		calls := now[e.counter] - before[e.counter]
-		unproven := l.canary == "" || l.fresh || e.counter == swaps && calls > 1 // two swaps may cancel each other
+		unproven := l.canary == "" || l.fresh || e.counter == swaps && calls > 1 // two swaps bring the canary back
 		if calls > 0 && (missing || unproven) {
 			what = e.text
 		}
@@ -93,7 +96,8 @@ func (n *watched) lost(ctx context.Context, info map[string]string, emptied int)
 	n.evicted(evicted)
 }
 
-// evicted merges consecutive evictions into one incident.
+// evicted records evictions. Consecutive readings with evictions make one incident. keys is the number of keys
+// evicted since the last reading.
 func (n *watched) evicted(keys int64) {
 	l := &n.losses
 	switch evicting := keys > 0; {
@@ -106,7 +110,7 @@ func (n *watched) evicted(keys int64) {
 	n.watch.lose(keys)
 }
 
-// setCanary writes a canary. On a cluster node, it searches for a name in one of the node's slots.
+// setCanary writes a canary. On a node of a cluster, it tries names until the node accepts one.
 func (n *watched) setCanary(ctx context.Context) {
 	l := &n.losses
 	for range canaryNames {
@@ -129,7 +133,7 @@ func (n *watched) setCanary(ctx context.Context) {
 	}
 }
 
-// loses records an incident: the server has lost keys.
+// loses records an incident of a server that has lost keys.
 func (n *watched) loses(what string, since time.Duration) {
 	what = n.node.Name + " lost keys: " + what
 	n.watch.note(n.lane.Next(), what)

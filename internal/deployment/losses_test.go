@@ -70,8 +70,9 @@ var emptyings = map[string]emptied{
 	}, evicts},
 }
 
-// TestWhatAServerLosesUnasked: it is an incident if a server of others is emptied or evicts keys. The incident begins
-// at a time at which the server had its keys. Expired keys and changes in other databases are no incident.
+// TestWhatAServerLosesUnasked: an attached server is emptied by another client, or evicts keys. Each is recorded as
+// an incident, which begins when the server still had its keys. Expired keys, and changes in other databases, are
+// ignored.
 func TestWhatAServerLosesUnasked(t *testing.T) {
 	t.Parallel()
 	for name, c := range emptyings {

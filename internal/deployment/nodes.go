@@ -14,30 +14,31 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// noAnswer is the state of a node that runs but does not answer.
+// noAnswer is the state of a node whose process runs, but does not answer.
 const noAnswer = "no answer"
 
-// askTimeout is the longest time that a node may take to report its state.
+// askTimeout limits the time in which a node reports its state.
 const askTimeout = 350 * time.Millisecond
 
-// Survey asks all nodes of a topology for their states, repeatedly. It is not safe for concurrent use.
+// Survey asks all nodes of a topology for their states, each time that Look is called. It is not safe for concurrent
+// use.
 type Survey struct {
 	topology *topologies.Topology
-	heard    []measure.NodeState // indexed by node: its last answer, if it runs
+	heard    []measure.NodeState // indexed by node: its last answer
 }
 
 func (d *Deployment) Survey() *Survey {
 	return &Survey{topology: d.Topology, heard: make([]measure.NodeState, len(d.Topology.Nodes))}
 }
 
-// reply is a node's report about itself. An unknown primary or replication offset is the zero value.
+// reply is what a node reports about itself. Empty or 0 means unknown.
 type reply struct {
 	state   measure.NodeState
 	offset  int64
 	primary string
 }
 
-// Look asks all nodes in parallel. A node that fails to answer once keeps its last state.
+// Look asks all nodes in parallel. If a node fails to answer once, its last state is returned again.
 func (s *Survey) Look(ctx context.Context) []measure.NodeState {
 	all := s.topology.Nodes
 	replies := make([]reply, len(all))
@@ -99,7 +100,7 @@ func ask(ctx context.Context, n *topologies.Node) reply {
 	return reply{s, offset, ""}
 }
 
-// Cuts describes the active rules of the proxies.
+// Cuts describes the rules of the proxies that are in force, such as a cut connection.
 func (d *Deployment) Cuts() (list []string) {
 	names := func(all []links.Party) string {
 		words := make([]string, len(all))

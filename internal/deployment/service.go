@@ -15,16 +15,16 @@ import (
 	"hammerlock/workload"
 )
 
-// Time limits for a service to become ready, and for a request to it; readyEvery is the time between two requests.
+// Time limits for a service to become ready. readyEvery is the time between two tries, and readyAsk limits one
+// request.
 const (
 	readyTimeout = 30 * time.Second
 	readyEvery   = 20 * time.Millisecond
 	readyAsk     = time.Second
-	readyAnswers = 3 * time.Second // for answers without a count: --field or --match may be wrong
+	readyAnswers = 3 * time.Second // for a service that answers, but without a count: --field or --match may be wrong
 )
 
-// openService starts the programs of a service, if there are any. It waits until the service is ready, and reads its
-// counts.
+// openService starts the programs of a service, if the suite is to start any. It waits until the service is ready.
 func (d *Deployment) openService(ctx context.Context) error {
 	s := d.spec.Service
 	d.Topology.Settings = s.Settings()
@@ -45,7 +45,7 @@ func (d *Deployment) openService(ctx context.Context) error {
 			return err
 		}
 	}
-	d.store.spec.Place = workload.InMemory // a service does its own counting
+	d.store.spec.Place = workload.InMemory // a service counts its own page views
 	c, err := service.Open(ctx, *s, d.Pages, d.spec.Orders.Shape.Workers)
 	if err == nil {
 		d.store.counter = c
@@ -53,8 +53,8 @@ func (d *Deployment) openService(ctx context.Context) error {
 	return err
 }
 
-// ready waits until every address accepts connections and the first page has a count. It returns an error if a program
-// has ended, or if the answers have had no count for readyAnswers.
+// ready waits until all addresses accept connections, and the service returns the count of the first page. It returns
+// an error if a program has ended, or if answers have lacked a count for the time readyAnswers.
 func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -63,8 +63,8 @@ func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
 	asked.Timeout = readyAsk
 	again := time.Tick(readyEvery)
 	wanted := 2 * len(s.Serve) // successes in a row, because a load balancer asks the programs in turn
-	var unread time.Time       // since then the service has answered without a count
-	var last error             // of the last attempt that had its time; the end cuts another one off
+	var unread time.Time       // since when answers have lacked a count; zero = they do not
+	var last error             // error of the last try that was not cut off by the time limit
 	for good := 0; ; {
 		err := reached(ctx, s.Visit.URLs)
 		if err == nil {
@@ -112,12 +112,12 @@ func reached(ctx context.Context, addresses []string) error {
 		if err != nil {
 			return err
 		}
-		_ = conn.Close() // nothing was sent
+		_ = conn.Close() // an error does not matter: nothing was sent
 	}
 	return nil
 }
 
-// ended describes the programs of the service that ended unexpectedly.
+// ended describes those programs of the service that have ended unexpectedly.
 func (d *Deployment) ended() (texts []string) {
 	for _, p := range d.Topology.Programs() {
 		if why := p.Ended(); why != "" {

@@ -14,8 +14,8 @@ import (
 	"hammerlock/workload"
 )
 
-// TestAServiceThatIsNotReadySaysWhatItAnswered: the first request has an answer, and the time limit cuts the second
-// one off.
+// TestAServiceThatIsNotReadySaysWhatItAnswered: the service answers the first request, and never the second. The
+// error has the answer to the first, although the time limit ended the second.
 func TestAServiceThatIsNotReadySaysWhatItAnswered(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

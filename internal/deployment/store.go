@@ -13,22 +13,22 @@ import (
 	"hammerlock/workload"
 )
 
-// counterFile is the name of a counter's file in the deployment's directory.
+// counterFile is the name of the file with the page views, in the directory of the deployment.
 const counterFile = "counter.sqlite"
 
-// store has the page views of a run.
+// store has the page views of a run, which a counter stores: on a server, in a file, or in memory.
 type store struct {
 	spec    workload.CounterSpec
-	counter workload.Counter // the suite's own access to the counter
-	access  crew.Counter     // the workers' access to the counter
+	counter workload.Counter // used by the suite itself
+	access  crew.Counter     // tells workers how to open the counter
 
-	own    *topologies.Topology // servers of the counter alone; nil if it has none
+	own    *topologies.Topology // servers for the page views only; nil = no such servers
 	client redis.UniversalClient
-	site   *topologies.Site // site to which the client connects
-	dir    string           // directory to delete at the end; empty if there is none
+	site   *topologies.Site // the site of client
+	dir    string           // directory to delete at the end; empty = none
 }
 
-// openStore opens the counter before the workers do, so that they need not create it.
+// openStore opens the counter of page views. It does so before the workers open it, so that they find it complete.
 func (d *Deployment) openStore(ctx context.Context) (err error) {
 	s := &d.store
 	s.spec = d.spec.Counter
@@ -84,7 +84,7 @@ func (s *store) close() error {
 	return errors.Join(errs...)
 }
 
-// remove closes the store and deletes its file, because the topology's directory may be used again.
+// remove closes the store, and deletes its file. The directory is not deleted, because the next run may use it.
 func (s *store) remove() error {
 	err := s.close()
 	if file := s.access.File; file != "" {

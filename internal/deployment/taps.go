@@ -11,7 +11,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// Stream returns a witness.Stream for the servers that the locks use.
+// Stream returns an empty witness.Stream, which compares operations with the replication streams of the servers.
 func (d *Deployment) Stream(clock *history.Clock) *witness.Stream {
 	var names, keys []string
 	var sites []int
@@ -26,8 +26,8 @@ func (d *Deployment) Stream(clock *history.Clock) *witness.Stream {
 	return witness.NewStream(clock, keys, names, sites)
 }
 
-// Tap reads the replication streams of these servers until done is closed. It bypasses all proxies. It tells the stream
-// s which servers refuse to be read.
+// Tap reads the replication streams of the servers, and passes them to s, until done is closed. It connects to the
+// servers directly, without proxies. If a server refuses, s learns that, too.
 func (d *Deployment) Tap(ctx context.Context, done <-chan struct{}, clock *history.Clock, s *witness.Stream) {
 	run := &wire.Run{Clock: clock, Sink: s}
 	var all sync.WaitGroup
@@ -44,14 +44,14 @@ func (d *Deployment) Tap(ctx context.Context, done <-chan struct{}, clock *histo
 				}
 				<-done
 				s.Close(clock.Now())
-				_ = tap.Close() // it returns no error
+				_ = tap.Close() // an error does not matter at the end
 			})
 		}
 	}
 	all.Wait()
 }
 
-// past returns a Dial that bypasses the server's proxy.
+// past returns a function that connects to a node directly, without its proxy.
 func past(n *topologies.Node) wire.Dial {
 	dial := topologies.Access{Addrs: []string{n.Back()}, Password: n.Password()}.Site().Passage(0)
 	return func(ctx context.Context) (net.Conn, error) { return dial(ctx, "tcp", n.Back()) }

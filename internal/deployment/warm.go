@@ -10,14 +10,14 @@ import (
 	"hammerlock/topologies"
 )
 
-// Warm keeps topologies running between runs. So compared runs have the same servers, and no run waits for a start.
-// The zero value is ready to use; a nil Warm keeps nothing. It is safe for concurrent use.
+// Warm keeps topologies running between runs. So runs that are compared use the same servers, and only the first
+// waits for their start. The zero value is ready to use. A nil Warm keeps nothing. It is safe for concurrent use.
 type Warm struct {
 	one sync.Mutex
 	up  map[string][]*topologies.Topology
 }
 
-// take removes and returns a topology with the given key; nil if there is none.
+// take returns a kept topology with the key, which is no longer kept then; nil if none has the key.
 func (w *Warm) take(key string) *topologies.Topology {
 	w.one.Lock()
 	defer w.one.Unlock()
@@ -30,7 +30,7 @@ func (w *Warm) take(key string) *topologies.Topology {
 	return t
 }
 
-// Up starts a deployment, on kept servers if there are suitable ones.
+// Up starts a deployment. It uses kept servers, if suitable ones exist.
 func (w *Warm) Up(ctx context.Context, s Spec) (*Deployment, error) {
 	if w == nil {
 		return s.Up(ctx)
@@ -39,7 +39,7 @@ func (w *Warm) Up(ctx context.Context, s Spec) (*Deployment, error) {
 	if t == nil {
 		return s.Up(ctx)
 	}
-	// nothing watched the servers between the runs, so on a busy machine a failover may be in progress
+	// between runs the servers were not watched, so a failover may be in progress
 	within, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	if t.AwaitHealthy(within) != nil {
@@ -51,14 +51,14 @@ func (w *Warm) Up(ctx context.Context, s Spec) (*Deployment, error) {
 	return s.on(ctx, t)
 }
 
-// settleTimeout is the longest time that kept servers may take to become healthy. After that, new ones are started.
+// settleTimeout limits the wait for kept servers to become healthy. After that, they are replaced by new ones.
 const settleTimeout = 5 * time.Second
 
-// emptyTimeout is the time limit for emptying the servers for the next run.
+// emptyTimeout limits the time in which servers are emptied for the next run.
 const emptyTimeout = 10 * time.Second
 
-// Keep takes a deployment down, but keeps its servers, which it empties for the next run. If that fails, it takes the
-// servers down, too.
+// Keep closes a deployment, but keeps its servers for the next run, without their keys. If that fails, it shuts them
+// down.
 func (w *Warm) Keep(ctx context.Context, d *Deployment) error {
 	if w == nil {
 		return d.Close()
@@ -80,7 +80,7 @@ func (w *Warm) Keep(ctx context.Context, d *Deployment) error {
 	return nil
 }
 
-// Close takes down the kept servers.
+// Close shuts all kept servers down.
 func (w *Warm) Close() error {
 	if w == nil {
 		return nil
@@ -97,7 +97,7 @@ func (w *Warm) Close() error {
 	return errors.Join(errs...)
 }
 
-// key returns a text that is equal for topologies with the same settings.
+// key returns a text that is the same for topologies with equal settings.
 func (s Spec) key() string {
 	s.Options.Tell = nil
 	return fmt.Sprint(s.Topology.Name, s.Topology.Sites, s.Options)

@@ -28,8 +28,8 @@ func spec(t *testing.T, topology, counter string) Spec {
 	return s
 }
 
-// TestWarmDeploymentsAreUsedAgain starts one deployment twice, and another in between. The servers are the same, and
-// empty.
+// TestWarmDeploymentsAreUsedAgain starts a deployment, then a different one, then the first one again. The last has
+// the same servers as the first, without keys.
 func TestWarmDeploymentsAreUsedAgain(t *testing.T) {
 	for _, counter := range []string{"redis", "topology", "sqlite"} {
 		t.Run(counter, func(t *testing.T) {
@@ -74,8 +74,8 @@ func reused(t *testing.T, counter string) (undecided string) {
 	return undecided
 }
 
-// TestWarmDeploymentsThatBrokeAreNot: between two runs a replica makes itself a primary, as after an election that was
-// cut short.
+// TestWarmDeploymentsThatBrokeAreNot: between two runs a replica is made a primary, as by an election that did not
+// end. The next run gets new servers.
 func TestWarmDeploymentsThatBrokeAreNot(t *testing.T) {
 	t.Parallel()
 	var warm Warm

@@ -21,16 +21,16 @@ import (
 	"hammerlock/topologies"
 )
 
-// The time between two looks at a server, normally and if servers are broken on purpose. watchTimeout is the longest
-// time that an answer may take.
+// The time between two questions to a server: normally, and if faults break servers. watchTimeout limits the time of
+// an answer.
 const (
 	watchEvery   = 200 * time.Millisecond
 	watchClosely = 50 * time.Millisecond
 	watchTimeout = 350 * time.Millisecond
 )
 
-// Watch observes the servers of a run. It records that a server changed its role, ended, was replaced by another
-// process, did not answer, or lost keys, if no injected fault explains that.
+// Watch observes the servers of a run. It records events that no injected fault explains: a server changed its role,
+// ended, was replaced, did not answer, or lost keys.
 type Watch struct {
 	nodes    []*watched
 	note     func(history.ID, string)
@@ -39,18 +39,18 @@ type Watch struct {
 	mu       sync.Mutex
 	texts    []string
 	roles    []results.RoleChange
-	Silent   time.Duration // longest time after which a silent server answered again; read it after Close
-	// Lost is the number of keys that servers have lost. Each of them may have been a lock's. Read it after Close.
+	Silent   time.Duration // longest time until a silent server answered again; valid after Close
+	// Lost is the number of keys that servers have lost. Any of them may have been a lock. It is valid after Close.
 	Lost int64
 }
 
-// Patience returns the longest time that a server may take to answer. Such a delay has no effect on a lease that is
-// much longer.
+// Patience returns the longest time that a server may take to answer without counting as silent. A delay that is much
+// shorter than the lease does no harm.
 func Patience(lease time.Duration) time.Duration {
 	return min(max(lease/4, 250*time.Millisecond), time.Second)
 }
 
-// watched is an observed server. Only one goroutine observes it.
+// watched is a server that is observed, by a single goroutine.
 type watched struct {
 	watch    *Watch
 	d        *Deployment
@@ -58,33 +58,34 @@ type watched struct {
 	number   int
 	lane     *history.Lane
 	heart    *crew.Heartbeat
-	patience time.Duration // longest time that an answer may take
+	patience time.Duration // longest time that an answer may take without an incident
 
-	well    time.Duration // last time at which it was known to be well, or affected by a fault
-	before  time.Duration // the previous value of well
-	asked   time.Duration // time (Heartbeat.Ran) of the first question without an answer
-	role    string        // last known role
-	since   time.Duration // time at which a change of its role was seen; 0 = no change
-	runID   string        // run ID of a process that replaced the process which the suite had started
-	trouble string        // description of its incident; empty if it is well
-	sees    bool          // it knows that a primary is down
+	well    time.Duration // last time at which the server was well, or affected by an injected fault
+	before  time.Duration // the value of well before the current one
+	asked   time.Duration // when the first question without an answer was sent, on the clock of Heartbeat.Ran; 0 = none
+	role    string        // role at the last answer
+	since   time.Duration // time at which its last role change was seen; 0 = none
+	runID   string        // run ID of a process that has replaced the one known to the suite
+	trouble string        // description of the incident in progress; empty = the server is well
+	sees    bool          // the server knows that a primary is down
 	losses  losses
 
 	promotion atomic.Uint64 // ID of the operation that records its promotion; other goroutines read it
 }
 
-// WatchOptions tell how servers are observed.
+// WatchOptions tells how to observe servers.
 type WatchOptions struct {
-	Lane  func() *history.Lane // makes a lane; each server gets one
+	Lane  func() *history.Lane // makes a lane, a log of operations; each server gets one
 	Note  func(history.ID, string)
 	Heart *crew.Heartbeat // heartbeat of this process
-	TTL   time.Duration   // length of a lease; a silence that is much shorter has no effect
-	// Closely makes the times of role changes exact through more frequent questions. It also asks sentinels and
-	// cluster nodes whether they know that a primary is down.
+	TTL   time.Duration   // length of leases; see Patience
+	// Closely asks more often, so that the times of role changes are more exact. It also asks sentinels and cluster
+	// nodes whether they have noticed that a primary is down.
 	Closely bool
 }
 
-// Watch prepares the observation of all servers. The counter's server has the number after the topology's last.
+// Watch prepares to observe all servers. Servers that store only page views have the numbers after those of the
+// topology.
 func (d *Deployment) Watch(o WatchOptions) *Watch {
 	w := &Watch{note: o.Note, programs: d.ended, closely: o.Closely && d.spec.Topology.Can().Own}
 	for i, n := range d.servers() {
@@ -94,7 +95,7 @@ func (d *Deployment) Watch(o WatchOptions) *Watch {
 	return w
 }
 
-// servers returns the nodes of the topology, and of the counter if it has any.
+// servers returns the nodes of the topology, followed by those that store only page views.
 func (d *Deployment) servers() []*topologies.Node {
 	all := d.Topology.Nodes
 	if d.store.own != nil {
@@ -111,9 +112,8 @@ func (w *Watch) Run(ctx context.Context, done <-chan struct{}) {
 	all.Wait()
 }
 
-// displacedBy returns the server that has replaced a primary, if that primary does not know it yet; otherwise nil. Such
-// a primary continues to serve, and its grants will be lost. In a cluster, which has several primaries, displacedBy
-// always returns nil.
+// displacedBy returns the server that has replaced the primary n, if n does not know that yet; otherwise nil. Such a
+// primary still grants locks, but the grants will be lost. In a cluster, displacedBy always returns nil.
 func (n *watched) displacedBy() *watched {
 	for _, site := range n.d.Topology.Sites {
 		for _, m := range n.watch.nodes {
@@ -127,18 +127,18 @@ func (n *watched) displacedBy() *watched {
 	return nil
 }
 
-// The roles, in the words of servers.
+// The names of roles in replies of servers.
 const primaryRole, replicaRole = "master", "slave"
 
-// Unplanned events of servers.
+// Incidents, as descriptions.
 const (
 	ended    = "ended unexpectedly "
 	silent   = "did not answer"
 	replaced = "restarted without a planned fault, or is another server"
 )
 
-// Close records the events that have not ended. Call it after Run, when nothing reads the lanes. It returns
-// descriptions of all unplanned events.
+// Close records incidents that have not ended, and returns descriptions of all incidents. Call it when Run has
+// returned and the lanes are no longer read.
 func (w *Watch) Close() []string {
 	for _, n := range w.nodes {
 		n.evicted(0)
@@ -177,7 +177,7 @@ func (n *watched) run(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// look asks the server for its state, unless a fault affects it.
+// look asks the server for its state, unless a fault affects the server.
 func (n *watched) look(ctx context.Context) {
 	begun, ran := n.lane.Clock().Now(), n.heart.Ran()
 	before := n.node.Life()
@@ -197,8 +197,8 @@ func (n *watched) look(ctx context.Context) {
 		sections = append(sections, "stats", "commandstats")
 	}
 	info, err := n.node.Info(ctx, sections...)
-	// A refused connection shows that a process has ended. The suite, which waits for the process, learns of this
-	// slightly later.
+	// A refused connection shows that the process has ended. The suite itself learns of the end slightly
+	// later, so wait until it does.
 	for errors.Is(err, syscall.ECONNREFUSED) && n.node.Life() == before && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -224,7 +224,7 @@ func (n *watched) look(ctx context.Context) {
 		n.ails(replaced)
 		n.runID = id
 	}
-	if err == nil || !n.d.Topology.Spec.Can().Own { // the canary shows losses even if INFO is refused
+	if err == nil || !n.d.Topology.Spec.Can().Own { // the canary shows losses even if the server refuses INFO
 		n.lost(ctx, info, before.Emptied)
 	}
 	n.recover(begun)
@@ -234,7 +234,7 @@ func (n *watched) look(ctx context.Context) {
 	}
 }
 
-// notice records that a server has learned that a primary is down.
+// notice asks whether the server has noticed that a primary is down, and records it when it does.
 func (n *watched) notice(ctx context.Context) {
 	if !n.watch.closely || n.number >= len(n.d.Topology.Nodes) {
 		return
@@ -254,7 +254,7 @@ func (w *Watch) change(c results.RoleChange) {
 	w.roles = append(w.roles, c)
 }
 
-// Roles returns the role changes so far, in the order in which they were seen.
+// Roles returns the role changes so far, in the order in which the suite saw them.
 func (w *Watch) Roles() []results.RoleChange {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -263,14 +263,15 @@ func (w *Watch) Roles() []results.RoleChange {
 	})
 }
 
-// ails begins an incident. If the server has ended, that replaces the description of an earlier trouble.
+// ails begins an incident, described by what. If one is in progress, its description stays, unless the server has
+// ended.
 func (n *watched) ails(what string) {
 	if n.trouble == "" || strings.HasPrefix(what, ended) {
 		n.trouble = what
 	}
 }
 
-// recover records that the server was well at the given time. This ends its incident.
+// recover records that the server was well at the given time. An incident in progress ends.
 func (n *watched) recover(at time.Duration) {
 	if n.trouble != "" {
 		n.watch.note(n.lane.Next(), n.says())
@@ -286,7 +287,7 @@ func (n *watched) recover(at time.Duration) {
 	n.before, n.well, n.asked = n.well, at, 0
 }
 
-// says describes the incident.
+// says returns the description of the incident with the name of the server.
 func (n *watched) says() string {
 	if n.number >= len(n.d.Topology.Nodes) {
 		return n.node.Name + " of the counter " + n.trouble
@@ -294,7 +295,7 @@ func (n *watched) says() string {
 	return n.node.Name + " " + n.trouble
 }
 
-// take records a changed role. A sentinel has none.
+// take records a role change if the server reports a new role. Sentinels report no role.
 func (n *watched) take(info map[string]string) {
 	role := info["role"]
 	if role == "" || role == n.role {
@@ -311,7 +312,7 @@ func (n *watched) take(info map[string]string) {
 		primary, nodes := net.JoinHostPort(info["master_host"], info["master_port"]), n.d.Topology.Nodes
 		if i := slices.IndexFunc(nodes, func(n *topologies.Node) bool { return n.Addr() == primary }); i >= 0 {
 			what += " of " + nodes[i].Name
-			if m := n.watch.nodes[i]; m != n { // a sentinel may know a server by two names, and make it its own replica
+			if m := n.watch.nodes[i]; m != n { // sentinels may make a server with two names its own replica
 				follows = history.ID(m.promotion.Load())
 			}
 		}
@@ -325,7 +326,7 @@ func (n *watched) take(info map[string]string) {
 	}
 }
 
-// note records a role change. It returns the time at which the change was seen.
+// note records a role change, with the description what. It returns the time at which the suite saw the change.
 func (n *watched) note(what string, follows history.ID) (seen time.Duration) {
 	n.watch.note(n.lane.Next(), what)
 	return n.lane.Mark(&history.Op{Kind: history.Role, Key: -1, Worker: -1, Call: n.before, Value: int64(n.number),

@@ -11,9 +11,9 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestAFormerPrimarySaysWhoseReplicaItIs: its role change refers to the promotion of its new primary. So a judge knows
-// for how long two servers may both have acted as primary. A server that has not learned of the new primary at the end
-// is recorded, too.
+// TestAFormerPrimarySaysWhoseReplicaItIs: when a primary becomes a replica, its record refers to the promotion of its
+// new primary. So a judge knows for how long both may have acted as primary. The record is also made for a server
+// that has not noticed the new primary by the end.
 func TestAFormerPrimarySaysWhoseReplicaItIs(t *testing.T) {
 	top := testbed.Up(t, "replica", topologies.Options{})
 	w := &Watch{note: func(history.ID, string) {}, programs: func() []string { return nil }}
