@@ -9,11 +9,12 @@ import (
 	"hammerlock/internal/witness"
 )
 
-// mostLines is the largest number of lines that wait to be printed. Further lines are dropped, so that a slow reader of
-// the output does not slow the watch down.
+// mostLines limits the lines that wait to be printed. Beyond it, lines are dropped, because a slow output must not
+// slow the watch down.
 const mostLines = 1000
 
-// lines queues the output of a watch until the next tick, because reading traffic must not wait.
+// lines keeps the output of a watch until the next tick. The goroutines that read traffic must not wait for the
+// output.
 type lines struct {
 	mu     sync.Mutex
 	all    []line
@@ -35,7 +36,7 @@ func (l *lines) add(text string, violation bool) {
 	l.all = append(l.all, line{text, violation})
 }
 
-// tell prints the waiting lines.
+// tell prints the lines that wait.
 func (s *Source) tell() {
 	s.lines.mu.Lock()
 	all, missed := s.lines.all, s.lines.missed
@@ -53,7 +54,8 @@ func (s *Source) tell() {
 	}
 }
 
-// hearing is the sink of a watch. It passes everything to the reader, and reports each gap in a stream in a line.
+// hearing receives all traffic of a watch. It passes the traffic on to the Reader, and reports gaps in a stream to
+// the user.
 type hearing struct {
 	*witness.Reader
 	source *Source
@@ -71,7 +73,7 @@ func (h hearing) Event(e wire.Event) {
 		x.up.Store(false)
 	}
 	if s.spec.Command != "" || s.spec.Service || s.until.Load() > 0 {
-		return // it is explained by a fault of the plan, or by the program's end
+		return // a planned fault or the end of the program explains the gap
 	}
 	at := s.started.Add(e.At).UTC().Format(time.RFC3339Nano) + " " + x.Addrs[0] + ": "
 	switch {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLinesOfASlowReader: reading traffic does not wait for a slow reader of the lines. The reader is told how many
-// were dropped.
+// TestLinesOfASlowReader: if the user's output is slow, lines are dropped, and traffic is still read. The output then
+// has the number of dropped lines.
 func TestLinesOfASlowReader(t *testing.T) {
 	var told []string
 	s := New(Spec{TapOnly: true, Tell: func(line string, violation bool) {

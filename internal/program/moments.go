@@ -7,17 +7,18 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// hook is a function that is called for each command of one kind.
+// hook is a function that is called at commands of one kind.
 type hook struct {
 	point string
-	asked bool // call it before the command is forwarded; otherwise before the reply is forwarded
+	asked bool // called before the command is forwarded; otherwise, before its reply is
 	hit   func(lock string) (a *wire.Action, broken bool)
 }
 
-// At registers the function hit for commands on locks, of the kind point in faults.Commands. If asked is true, hit is
-// called before the command is forwarded; otherwise before the reply is forwarded. Several goroutines call hit, so it
-// must not block. It returns what to do with the message. If it also returns true, it has handled the message, and no
-// other function is called.
+// At registers a function for commands on locks. point is the kind of command, from faults.Commands. If asked is
+// true, hit is called before the command is forwarded; otherwise, before its reply is.
+//
+// Several goroutines call hit, so it must not block. It returns what happens to the message. With broken = true, this
+// takes effect, and no other registered function is called.
 func (s *Source) At(point string, asked bool, hit func(lock string) (a *wire.Action, broken bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,11 +30,12 @@ func (s *Source) At(point string, asked bool, hit func(lock string) (a *wire.Act
 	s.hooks.Store(&all)
 }
 
-// breaks is the wire.Break of the proxies.
+// breaks is called by the proxies for each request and each reply. It returns what happens to the message; nil = it
+// is forwarded unchanged.
 func (s *Source) breaks(q *wire.Request) *wire.Action {
 	hooks := s.hooks.Load()
 	if hooks == nil {
-		return nil // nothing is planned
+		return nil // no faults are planned at commands
 	}
 	asked := q.Return == 0
 	lock, _ := s.reader.LockOf(q)
@@ -41,7 +43,7 @@ func (s *Source) breaks(q *wire.Request) *wire.Action {
 		s.lock.Store(&lock)
 		select {
 		case s.granted <- lock:
-		default: // no fault waits for a grant
+		default: // no fault waits for this grant
 		}
 	}
 	for _, h := range *hooks {
@@ -54,7 +56,7 @@ func (s *Source) breaks(q *wire.Request) *wire.Action {
 	return nil
 }
 
-// Lock is the lock that was granted last; empty if there was none, or if no fault is planned.
+// Lock returns the lock that was granted last. It is empty if none was granted, or if no fault is planned.
 func (s *Source) Lock() string {
 	if p := s.lock.Load(); p != nil {
 		return *p
@@ -62,7 +64,7 @@ func (s *Source) Lock() string {
 	return ""
 }
 
-// Grant waits for the next grant of a lock.
+// Grant waits until the given lock is granted.
 func (s *Source) Grant(ctx context.Context, lock string) error {
 	for {
 		select {

@@ -1,6 +1,6 @@
-// Package program tests a program that makes its own load, or any clients that connect. It reads their traffic with
-// the servers, or only the servers' replication streams. It starts and ends the program, and returns the traffic as
-// operations.
+// Package program watches a program, or any clients that connect, while they use locks. It reads their traffic with
+// the servers, or only the replication streams of the servers. It turns the traffic into operations. It also starts
+// and ends the program.
 package program
 
 import (
@@ -22,47 +22,48 @@ import (
 	"hammerlock/topologies"
 )
 
-// Spec says what is watched.
+// Spec tells what to watch.
 type Spec struct {
-	witness.Options          // the keys, and how holders are told apart
-	Args            []string // command line of the program as the user gave it, without passwords
-	Command         string   // command of the program, for the shell; empty = any client that connects
+	witness.Options          // patterns of keys, and how holders are distinguished
+	Args            []string // command line of the program, as the user typed it but without passwords
+	Command         string   // command line for the shell; empty = no program is started, and any client may connect
 	Whole           string   `json:"-"` // Command with passwords
-	Env             []string // additional environment variables, with placeholders such as {url}
+	Env             []string // further environment variables, with placeholders such as {url}
 	WholeEnv        []string `json:"-"` // Env with passwords
-	Output          *os.File `json:"-"` // where the program prints; nil = to a file in the topology's directory
+	Output          *os.File `json:"-"` // output of the program; nil = a file in the directory of the topology
 	Listen          string   // address of the first proxy; empty = a free port on loopback
-	TapOnly         bool     // only the replication stream is read, without a proxy
+	TapOnly         bool     // only replication streams are read, and there are no proxies
 	Own             bool     // the suite has started the servers
-	Service         bool     // the programs are those of a service, which is visited by the suite
-	// a fault whose moment never comes is ignored, because the program may never send such a command
+	Service         bool     // the programs belong to a service, which the suite visits
+	// Scenario ignores faults at commands that the program never sends.
 	Scenario bool
-	Duration time.Duration // how long to watch; 0 = until the program ends, or the user stops it
-	// how long a watch without a command keeps operations on disk; 0 = only the latest are kept, in memory
+	Duration time.Duration // length of the watch; 0 = until the program ends or the user interrupts
+	// Keep is the time for which a watch without a program keeps operations on disk; 0 = only in memory, the latest
+	// ones.
 	Keep time.Duration
-	// Endpoints are servers that the suite did not start.
+	// Endpoints are servers that run already.
 	Endpoints []topologies.Access `json:"-"`
-	// Untapped means that no replication stream is read.
+	// Untapped turns the reading of replication streams off.
 	Untapped bool
-	// Say is called with lines about the addresses of proxies, and about what cannot be seen.
+	// Say receives lines for the user: addresses of proxies, and facts that the watch cannot see.
 	Say func(line string) `json:"-"`
-	// Tell is called, if only streams are read, with each violation and regular summaries.
+	// Tell receives lines for the user if only replication streams are read: each violation, and regular summaries.
 	Tell func(line string, violation bool) `json:"-"`
 }
 
-// ErrUnused says that the program failed before it had sent a command about a lock.
+// ErrUnused means that the program failed before it sent any command about a lock.
 var ErrUnused = errors.New("had sent no command that concerns a lock of --locks")
 
 const (
 	tickEvery   = 50 * time.Millisecond
-	settleTime  = 500 * time.Millisecond // usual time from the program's end to the last effect
-	settleMost  = 3 * time.Second        // longest time from the program's end to the last effect
+	settleTime  = 500 * time.Millisecond // usual time from the end of the program until all effects have arrived
+	settleMost  = 3 * time.Second        // longest time from the end of the program until all effects have arrived
 	summaryTime = time.Minute
-	mostKept    = 4 << 20 // operations of a run
-	latestKept  = 1 << 18 // latest operations of a watch without a command, which may go on for weeks
+	mostKept    = 4 << 20 // limit of the operations of a run
+	latestKept  = 1 << 18 // limit of the operations in memory of a watch without a program
 )
 
-// Source is a crew.Crew whose work is done by a program. It is used between Open and Close.
+// Source is a crew.Crew whose workers are the clients of a watched program. Call Open before, and Close after use.
 type Source struct {
 	spec    Spec
 	top     *topologies.Topology
@@ -73,37 +74,38 @@ type Source struct {
 	meter   *measure.Locks
 	run     *wire.Run
 	taps    []io.Closer
-	places  []string // addresses at which clients find the servers
-	deaf    []string // servers whose stream is not read, and why
+	places  []string // addresses to which the clients connect
+	deaf    []string // servers whose stream is not read, with the reason
 	hooks   atomic.Pointer[[]*hook]
-	until   atomic.Int64           // time at which the watching ended; 0 = it continues
-	granted chan string            // granted locks, for faults that wait for a grant
-	lock    atomic.Pointer[string] // the lock that was granted last
+	until   atomic.Int64           // time at which the watch ended; 0 = it continues
+	granted chan string            // passes granted locks to a fault that waits for a grant
+	lock    atomic.Pointer[string] // lock that was granted last
 
-	recorder *recorder // nil = nothing is kept on disk
+	recorder *recorder // nil = operations are not kept on disk
 	lines    lines     // lines that wait to be printed
 
 	mu       sync.Mutex      // guards the fields below
-	own      history.History // what the suite has recorded itself so far
+	own      history.History // what the suite itself has recorded
 	program  *topologies.Program
 	proxies  map[*topologies.Node]*wire.Proxy
 	notes    []string
-	finished chan error // has what ends the watching of a service's programs
-	over     string     // why the watching ended early
-	found    int        // number of violations that streams alone have proved
-	workers  int        // number of workers in the history that was written last
+	finished chan error // receives the end of a watch over a service's programs: nil or an error
+	over     string     // why the watch ended early
+	found    int        // number of violations that replication streams have proved
+	workers  int        // number of workers in the latest version of the history
 	keys     int
 	ticking  sync.WaitGroup
-	end      func() // ends the ticking
+	end      func() // ends the goroutine of tick
 }
 
-// New makes a Source. The topology must be started with the Source's method Through in its options.
+// New makes a Source. If the suite starts the topology, the method Through must be in the topology's options.
 func New(s Spec) *Source {
 	return &Source{spec: s, granted: make(chan string), proxies: map[*topologies.Node]*wire.Proxy{},
 		finished: make(chan error, 1), end: func() {}}
 }
 
-// Open finds the servers in the topology, opens taps and proxies, and starts the clock.
+// Open finds the servers of the topology, and starts to read their streams. It opens the proxies, and starts the
+// clock.
 func (s *Source) Open(ctx context.Context, t *topologies.Topology) (err error) {
 	s.top, s.started, s.clock = t, time.Now(), history.NewOrderedClock(0)
 	s.clock.Set(s.started, 1)
@@ -138,7 +140,7 @@ func (s *Source) Open(ctx context.Context, t *topologies.Topology) (err error) {
 	return nil
 }
 
-// violation prints a violation that a stream alone has proved. The reader calls it.
+// violation prints a violation that a replication stream has proved. The Reader calls it.
 func (s *Source) violation(f witness.Finding) {
 	s.lines.add(fmt.Sprintf("%s %s: %s", s.started.Add(f.At).UTC().Format(time.RFC3339Nano), f.Key, f.What), true)
 	s.mu.Lock()
@@ -146,7 +148,7 @@ func (s *Source) violation(f witness.Finding) {
 	s.found++
 }
 
-// tick lets time pass, and prints a summary from time to time.
+// tick tells the Reader the time regularly, prints waiting lines, and prints a summary now and then.
 func (s *Source) tick(ctx context.Context) {
 	t := time.NewTicker(tickEvery)
 	defer t.Stop()
@@ -167,7 +169,7 @@ func (s *Source) tick(ctx context.Context) {
 	}
 }
 
-// summary prints the measurements of locks and, if only streams are read, counts.
+// summary prints the measurements of locks. If only replication streams are read, it also prints counts.
 func (s *Source) summary() {
 	tell := s.spec.Say
 	if s.spec.TapOnly {
@@ -180,8 +182,8 @@ func (s *Source) summary() {
 	}
 }
 
-// counts prints how many locks were granted, released and expired so far, how many are held, and how many violations
-// were found. It is called if only replication streams are read.
+// counts prints the numbers of grants, releases, expiries, holds in progress and violations. It is only called if
+// just the replication streams are read.
 func (s *Source) counts() {
 	sums, held := s.reader.Sums()
 	s.spec.Tell(fmt.Sprintf("%s %d granted, %d given back, %d expired, %d held, %s",
@@ -189,23 +191,22 @@ func (s *Source) counts() {
 		human.Quantity(s.Found(), "violation")), false)
 }
 
-// Found is the number of violations that streams alone have proved.
+// Found returns the number of violations that replication streams have proved.
 func (s *Source) Found() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.found
 }
 
-// Begin implements crew.Crew. There are no lanes.
+// Begin implements crew.Crew. The session has no lanes, since this process has no workers.
 func (s *Source) Begin(chan<- struct{}) (*crew.Session, error) {
 	return &crew.Session{Clock: s.clock, Rate: witness.Rate}, nil
 }
 
-// RoundTrips implements crew.Crew. They are not counted.
+// RoundTrips implements crew.Crew. It returns false, since a Source does not count round trips.
 func (s *Source) RoundTrips() (int64, bool) { return 0, false }
 
-// Run implements crew.Crew. It lets the program run or, without a program, lets clients connect, until the watching
-// ends.
+// Run implements crew.Crew. It starts the program, if there is one, and returns when the watch ends.
 func (s *Source) Run(_, stop context.Context) (crew.Report, error) {
 	err := s.watch(stop)
 	s.until.Store(int64(s.clock.Now()))
@@ -220,15 +221,15 @@ func (s *Source) Run(_, stop context.Context) (crew.Report, error) {
 	}
 	s.tell()
 	if s.spec.TapOnly {
-		s.summary() // otherwise the run prints it
+		s.summary() // otherwise the summary is part of the run's output
 	}
 	return crew.Report{}, err
 }
 
-// Finish ends the watching of a service's programs. With ErrUnused, nothing is judged or saved.
+// Finish ends the watch over a service's programs. If err is ErrUnused, the watch is neither judged nor saved.
 func (s *Source) Finish(err error) { s.finished <- err }
 
-// watch starts the program, if there is one, and waits until the watching ends.
+// watch starts the program, if there is one. It returns when the watch ends.
 func (s *Source) watch(stop context.Context) error {
 	ctx, cancel := stop, context.CancelFunc(func() {})
 	if d := s.spec.Duration; d > 0 {
@@ -267,8 +268,8 @@ func (s *Source) watch(stop context.Context) error {
 	}
 }
 
-// restarted waits until a program that a fault has killed was started again. It returns false if the program has ended
-// for another reason, or if the watching is over.
+// restarted waits for the restart of a program that a fault has killed. It returns false if the program has ended for
+// another reason, or if the watch is over.
 func (s *Source) restarted(ctx context.Context) bool {
 	for s.program.Ended() == "" {
 		if s.program.State() != topologies.Down {
@@ -283,8 +284,8 @@ func (s *Source) restarted(ctx context.Context) bool {
 	return false
 }
 
-// went is called after the program has ended. If the program failed, it notes how, or returns an error if no command of
-// a lock was seen.
+// went handles the end of the program. If the program failed, that is noted for the user. If no command of a lock was
+// seen before, it is an error.
 func (s *Source) went() error {
 	why := s.program.Ended()
 	if why == "" || s.program.Succeeded() {
@@ -297,14 +298,14 @@ func (s *Source) went() error {
 	return nil
 }
 
-// Note adds a text to the findings.
+// Note adds a line about the watch to the record of the run.
 func (s *Source) Note(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notes = append(s.notes, text)
 }
 
-// Close implements crew.Crew. It does not end the program: the topology does, when it is closed.
+// Close implements crew.Crew. It does not end the program, which ends with the topology.
 func (s *Source) Close() (err error) {
 	s.end()
 	s.ticking.Wait()

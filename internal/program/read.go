@@ -16,11 +16,11 @@ import (
 	"hammerlock/topologies"
 )
 
-// Since returns the operations so far, without the first n. Later replies may still change them.
+// Since returns the operations so far, except for the first n. Later traffic may still change the last ones.
 func (s *Source) Since(n int) []history.Op { return s.reader.Since(n) }
 
-// Written returns the history so far or, if over is true, all of it. The argument own has the operations that the suite
-// itself has recorded.
+// Written returns the history. If over is true, the watch has ended, and the history is complete. Otherwise it is the
+// history so far. own has operations that the suite itself recorded, such as faults.
 func (s *Source) Written(own history.History, over bool) *history.History {
 	s.mu.Lock()
 	gone := s.program == nil || s.program.State() == topologies.Down
@@ -32,7 +32,7 @@ func (s *Source) Written(own history.History, over bool) *history.History {
 	switch {
 	case s.recorder != nil && over:
 		h = witness.Join(&own, s.recorder.latest(s.reader.End(), latestKept), anyLock)
-	case s.recorder != nil: // the pieces on disk have the operations
+	case s.recorder != nil: // the files of the recorder have the operations
 		s.recorder.rest(s.clock.Now(), s.reader.Rest)
 		h = witness.Join(&own, nil, anyLock)
 	case over:
@@ -48,7 +48,7 @@ func (s *Source) Written(own history.History, over bool) *history.History {
 	return h
 }
 
-// happened removes the faults whose moment never came. For example, a program may never extend a lock.
+// happened removes faults that were never injected, because the program did not send the command at which they begin.
 func happened(h *history.History) {
 	for n := len(h.Faults) - 1; n >= 0; n-- {
 		if slices.ContainsFunc(h.Ops, func(op history.Op) bool { return op.Value == int64(n) }) {
@@ -63,7 +63,7 @@ func happened(h *history.History) {
 	}
 }
 
-// Crashed notes that a fault killed the program at a time.
+// Crashed records that a fault killed the program at the given time.
 func (s *Source) Crashed(at time.Duration) {
 	s.mu.Lock()
 	killed := s.program != nil && s.program.Killed()
@@ -73,13 +73,13 @@ func (s *Source) Crashed(at time.Duration) {
 	}
 }
 
-// Lease is the longest lease that was granted.
+// Lease returns the longest lease that was granted.
 func (s *Source) Lease() time.Duration {
 	sums, _ := s.reader.Sums()
 	return sums.Lease
 }
 
-// Fill adds the facts that were read to the record of a run. The history of the run must have been written before.
+// Fill adds to the record of a run what was read. Call it after the history of the run was written.
 func (s *Source) Fill(r *results.Run) {
 	sums, _ := s.reader.Sums()
 	numbers := s.Locks()
@@ -88,13 +88,13 @@ func (s *Source) Fill(r *results.Run) {
 	r.Visits = results.Visits{Begun: sums.Grants, Done: sums.Grants}
 	r.Measured = int64(time.Since(s.started))
 	r.Duration = r.Measured
-	if s.recorder != nil { // the history has the operations, so the recorder's files can go
+	if s.recorder != nil { // the history now has the operations
 		s.recorder.stop()
 		_ = os.RemoveAll(s.recorder.dir)
 	}
 }
 
-// limits describes what could not be seen.
+// limits describes to the user what the watch could not see.
 func (s *Source) limits(t *witness.Tallies) string {
 	by := "the server's replication stream told what commands did"
 	switch {
@@ -109,7 +109,7 @@ func (s *Source) limits(t *witness.Tallies) string {
 	return by + "; what holders believe, and what they do without a command, cannot be seen"
 }
 
-// text formats the counts. A replication stream alone shows no requests.
+// text describes the counts in one line. It leaves out requests if only replication streams are read.
 func (s *Source) text(t *witness.Tallies) string {
 	parts := []string{human.Quantity(t.Effects, "effect"), human.Quantity(t.Grants, "grant"),
 		human.Quantity(t.Releases, "release"), human.Count(t.Expiries) + " expired"}
@@ -124,10 +124,10 @@ func (s *Source) text(t *witness.Tallies) string {
 	return strings.Join(parts, " · ")
 }
 
-// seen lists ambiguities, and other observations that are no violations.
+// seen lists observations that are not violations, such as traffic that has several explanations.
 func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 	promise := "; --holder connection says that each connection serves one holder at a time"
-	if s.spec.Service { // verify http has no --holder
+	if s.spec.Service { // the command "verify http" lacks --holder
 		promise = ""
 	}
 	count := func(n int64, what string) {
@@ -180,7 +180,7 @@ func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 	return all
 }
 
-// LockRows returns the measurements of the locks so far.
+// LockRows returns the measurements of the locks so far, for a dashboard or for metrics.
 func (s *Source) LockRows() (all measure.LockState) {
 	now := cmp.Or(time.Duration(s.until.Load()), s.clock.Now())
 	all.Rows, all.Hot = s.meter.Numbers(now, s.reader.Open(now))
@@ -203,17 +203,17 @@ func (s *Source) Locks() (all results.Locks) {
 	return all
 }
 
-// Grants is the number of grants so far.
+// Grants returns the number of grants so far.
 func (s *Source) Grants() int64 {
 	sums, _ := s.reader.Sums()
 	return sums.Grants
 }
 
-// Places says at which addresses clients find the servers.
+// Places returns the addresses at which clients can connect.
 func (s *Source) Places() string { return strings.Join(s.places, "; ") }
 
-// Describe writes what a judge must know of the source into the header of its history. A program need not be fair, and
-// may wait for as long as it likes.
+// Describe adds to the header of the history what a judge must know about a watch. For example, liveness and fairness
+// are not judged, because the program may wait for as long as it likes.
 func (s *Source) Describe(h *history.Header) {
 	h.Sites, h.Nodes, h.Bounds.Round = s.sites(), len(s.servers), witness.Round
 	if h.NotAbout = []string{history.Liveness, history.Fairness}; len(s.spec.Data) == 0 {

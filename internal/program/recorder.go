@@ -19,51 +19,52 @@ import (
 	"hammerlock/internal/witness"
 )
 
-// RecorderDir is the directory of the flight recorder, beside the history of a watch. It has a file for each piece.
+// RecorderDir is the name of the flight recorder's directory, which is beside the history of a watch. Each file in it
+// has a piece, which is a series of operations.
 const RecorderDir = "recorder"
 
-// restFile is the file of the piece that is not complete yet.
+// restFile is the name of the file with the latest piece, which is not yet complete.
 const restFile = "rest"
 
 const (
-	cutAfter    = 10 * time.Second // time from a violation until it is cut out: by then its operations are known
-	restEvery   = 5 * time.Second  // how much a kill -9 loses at most
-	mostPieces  = 2 << 30          // bytes of all pieces; the oldest are deleted first
-	mostWaiting = 8                // pieces that wait to be written
-	mostLocks   = 1000             // violated locks that wait to be cut out
-	mostCuts    = 100              // largest number of times that violations of a watch are cut out
+	cutAfter    = 10 * time.Second // a violation is saved as a run after this time, when all its operations are known
+	restEvery   = 5 * time.Second  // at most this is lost after kill -9
+	mostPieces  = 2 << 30          // limit in bytes of all pieces; the oldest are deleted
+	mostWaiting = 8                // limit of pieces that wait to be written
+	mostLocks   = 1000             // limit of locks with violations that wait to be cut out
+	mostCuts    = 100              // limit of cuts in a watch
 )
 
-// Violated is a lock with violations that were not cut out yet.
+// Violated is a lock with violations that have not been cut out, which means saved as a run.
 type Violated struct {
 	Key, Cause string // of the first violation
 	At         time.Duration
 	Count      int
 }
 
-// recorder is the flight recorder of a watch that goes on for weeks. It keeps the operations of the last minutes in
-// pieces on disk. It says which violations are to be cut out into their own history. It takes pieces without waiting
-// for the disk. A nil recorder keeps nothing.
+// recorder is the flight recorder of a watch that may last for weeks. It keeps the operations of the last minutes on
+// disk, in pieces. It also decides when violations are cut out, which means saved as a run. Its callers never wait
+// for the disk. A nil recorder does nothing.
 type recorder struct {
 	keep    time.Duration
 	queue   chan *witness.Piece
-	done    chan struct{} // closed when nothing more is to be written
+	done    chan struct{} // closed when no more pieces follow
 	stopped sync.Once
 	writing sync.WaitGroup
 	dir     string
-	written time.Duration // when the rest was written
+	written time.Duration // when the incomplete piece was last written
 
 	mu      sync.Mutex
 	pieces  []shelved
-	handled int   // number of pieces that were written, or lost
-	lost    int64 // number of pieces for which the disk had no time or no room
+	handled int   // number of pieces that were written or lost
+	lost    int64 // number of lost pieces: the disk was too slow or full
 	due     map[string]*Violated
-	cut     map[string]time.Duration // by lock: when it was last cut out
+	cut     map[string]time.Duration // lock -> time of its last cut
 	cuts    int
-	left    int64 // number of violations that were not cut out
+	left    int64 // number of violations that are in no cut, because of the limits
 }
 
-// shelved is a piece on disk.
+// shelved describes a piece on disk.
 type shelved struct {
 	number int
 	to     time.Duration
@@ -71,10 +72,10 @@ type shelved struct {
 	size   int64
 }
 
-// packed is a piece in the form of its file.
+// packed is the form of a piece in its file.
 type packed struct {
 	witness.Piece
-	Packed, Guessed []byte // the operations
+	Packed, Guessed []byte // the operations in encoded form
 }
 
 func newRecorder(keep time.Duration) *recorder {
@@ -82,7 +83,7 @@ func newRecorder(keep time.Duration) *recorder {
 		due: map[string]*Violated{}, cut: map[string]time.Duration{}}
 }
 
-// open begins to write into a directory.
+// open creates the recorder's directory, and starts to write.
 func (c *recorder) open(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return fmt.Errorf("keep what is seen: %w", err)
@@ -101,7 +102,7 @@ func (c *recorder) open(dir string) error {
 	return nil
 }
 
-// take takes a piece, without waiting.
+// take passes a piece on to be written, without waiting. If too many pieces wait, the piece is lost.
 func (c *recorder) take(p *witness.Piece) {
 	select {
 	case c.queue <- p:
@@ -117,7 +118,7 @@ func (c *recorder) lose() {
 	c.handled++
 }
 
-// shelve writes a piece, and deletes those that are too old.
+// shelve writes a piece to disk, and deletes pieces that are too old or exceed the limit.
 func (c *recorder) shelve(p *witness.Piece) {
 	size, err := write(filepath.Join(c.dir, strconv.Itoa(p.Number)), p)
 	if err != nil {
@@ -139,8 +140,7 @@ func (c *recorder) shelve(p *witness.Piece) {
 	}
 }
 
-// rest writes the incomplete piece from time to time. If the disk has no room, the version that was written before
-// stays.
+// rest writes the incomplete piece, but not more often than restEvery. If the disk is full, the last version stays.
 func (c *recorder) rest(now time.Duration, piece func() *witness.Piece) {
 	if c.written == 0 || now-c.written >= restEvery {
 		c.written = now
@@ -148,7 +148,7 @@ func (c *recorder) rest(now time.Duration, piece func() *witness.Piece) {
 	}
 }
 
-// shelved lists the pieces on disk before a given one, as soon as all of them were written.
+// shelved returns the pieces on disk, once all pieces before the given one have been written or lost.
 func (c *recorder) shelved(before *witness.Piece) []shelved {
 	for {
 		c.mu.Lock()
@@ -165,7 +165,7 @@ func (c *recorder) shelved(before *witness.Piece) []shelved {
 	}
 }
 
-// latest returns a piece and those before it, up to a number of operations.
+// latest returns the given piece, after as many of the pieces before it as do not exceed the number of operations.
 func (c *recorder) latest(before *witness.Piece, most int) (all []*witness.Piece) {
 	pieces := c.shelved(before)
 	most -= len(before.Ops)
@@ -176,7 +176,7 @@ func (c *recorder) latest(before *witness.Piece, most int) (all []*witness.Piece
 		}
 		p, err := read(filepath.Join(c.dir, strconv.Itoa(s.number)))
 		if err != nil || s.number != next-1 || most < 0 {
-			break // a release may be among the operations that are missing between two pieces
+			break // a gap may contain a release, so older pieces cannot be used
 		}
 		all, next = append(all, p), s.number
 	}
@@ -184,7 +184,7 @@ func (c *recorder) latest(before *witness.Piece, most int) (all []*witness.Piece
 	return append(all, before)
 }
 
-// violated adds a violation.
+// violated records a violation, which will be cut out later.
 func (c *recorder) violated(n *witness.Notice) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,9 +199,8 @@ func (c *recorder) violated(n *witness.Notice) {
 	}
 }
 
-// ripe lists the violated locks that are to be cut out now. A lock is cut out again only when its last cut is older
-// than the recorder keeps, or at the end of the watch. Violations in between are in the next cut. The history of the
-// watch has the last part.
+// ripe returns the locks whose violations should be cut out now. After a cut of a lock, its further violations wait
+// for as long as the recorder keeps operations. At the end of the watch (over = true), all violations are cut out.
 func (c *recorder) ripe(now time.Duration, over bool) (all []Violated) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,13 +223,13 @@ func (c *recorder) ripe(now time.Duration, over bool) (all []Violated) {
 	return all
 }
 
-// stop ends the writing.
+// stop ends the writing, and waits for the piece that is being written.
 func (c *recorder) stop() {
 	c.stopped.Do(func() { close(c.done) })
 	c.writing.Wait()
 }
 
-// write writes a piece to a file, completely or not at all.
+// write writes a piece to a file. After an error, an older version of the file is unchanged.
 func write(path string, p *witness.Piece) (size int64, err error) {
 	const opSize = 64 // about
 	f := packed{
@@ -246,13 +245,12 @@ func write(path string, p *witness.Piece) (size int64, err error) {
 	err = gob.NewEncoder(to).Encode(&f)
 	size, _ = to.Seek(0, 1)
 	if err = errors.Join(err, to.Close()); err != nil {
-		_ = os.Remove(begun) // the error is ignored: there is no room for it
+		_ = os.Remove(begun) // an error is ignored: the disk is full
 		return 0, err
 	}
 	return size, os.Rename(begun, path)
 }
 
-// read reads a piece.
 func read(path string) (*witness.Piece, error) {
 	from, err := os.Open(path)
 	if err != nil {
@@ -269,8 +267,8 @@ func read(path string) (*witness.Piece, error) {
 	return &f.Piece, errors.Join(err, failed)
 }
 
-// Recorded completes the history of a watch whose process was killed. It adds the operations that the watch's recorder
-// has left in the directory. Without a recorder it returns the same history.
+// Recorded completes the history h of a watch whose process was killed. It adds the operations in the recorder's
+// files in dir. Without such files, it returns h.
 func Recorded(dir string, h *history.History) (*history.History, error) {
 	dir = filepath.Join(dir, RecorderDir)
 	found, err := os.ReadDir(dir)
@@ -294,7 +292,7 @@ func Recorded(dir string, h *history.History) (*history.History, error) {
 	}
 	all := c.latest(&witness.Piece{Number: next}, math.MaxInt)
 	all = all[:len(all)-1]
-	known := map[history.ID]bool{} // operations in complete pieces may be in the rest as well
+	known := map[history.ID]bool{} // the incomplete piece may repeat operations of complete ones
 	for _, p := range all {
 		for i := 0; i < len(p.Ops) && p.Number >= rest.Number; i++ {
 			known[p.Ops[i].ID] = true
@@ -306,7 +304,7 @@ func Recorded(dir string, h *history.History) (*history.History, error) {
 
 func anyLock(witness.Lock) bool { return true }
 
-// Record begins to keep the operations of the last minutes beside the history of a watch, if the Spec says so.
+// Record starts to keep operations on disk, in a subdirectory of dir. It does nothing unless Spec.Keep is set.
 func (s *Source) Record(dir string) error {
 	if s.recorder == nil {
 		return nil
@@ -314,7 +312,7 @@ func (s *Source) Record(dir string) error {
 	return s.recorder.open(filepath.Join(dir, RecorderDir))
 }
 
-// Violated lists the locks whose violations are to be cut out now. If over is true, the watch has ended.
+// Violated returns the locks whose violations should be cut out now. over is true at the end of the watch.
 func (s *Source) Violated(over bool) []Violated {
 	if s.recorder == nil {
 		return nil
@@ -322,7 +320,7 @@ func (s *Source) Violated(over bool) []Violated {
 	return s.recorder.ripe(s.clock.Now(), over)
 }
 
-// Cut returns the history of some locks, as far as it is kept.
+// Cut returns a history with the operations of the given locks, as far back as the recorder has kept them.
 func (s *Source) Cut(all []Violated) *history.History {
 	keys := map[string]bool{}
 	for _, v := range all {
@@ -338,7 +336,7 @@ func (s *Source) Cut(all []Violated) *history.History {
 	return h
 }
 
-// Told describes a lock's violations.
+// Told describes the violations of a lock for the user.
 func (s *Source) Told(v *Violated) string {
 	text := fmt.Sprintf("%s: %s at %s", v.Key, v.Cause, s.started.Add(v.At).UTC().Format(time.RFC3339Nano))
 	if v.Count > 1 {

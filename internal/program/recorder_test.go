@@ -37,8 +37,8 @@ func numbers(all []*witness.Piece) (n []int) {
 	return n
 }
 
-// TestLiveRecorder: pieces stay on disk for the time to keep. Pieces that are read back follow each other without a
-// gap, also after the process was killed.
+// TestLiveRecorder: pieces stay on disk for the time that the recorder keeps them. When they are read again, no
+// operation is missing between two pieces, even if the process was killed.
 func TestLiveRecorder(t *testing.T) {
 	c := newRecorder(time.Minute)
 	parent := t.TempDir()
@@ -92,8 +92,8 @@ func TestLiveRecorder(t *testing.T) {
 	}
 }
 
-// TestRipe: a lock is cut out some time after its first violation. It is cut out again only when that cut is older
-// than the recorder keeps. At the end the history has the rest.
+// TestRipe: a lock is cut out some time after its first violation. A second cut must wait, as long as the recorder
+// keeps operations. The cut at the end does not wait.
 func TestRipe(t *testing.T) {
 	c := newRecorder(time.Minute)
 	violate := func(key string, at time.Duration) {

@@ -19,22 +19,22 @@ import (
 	"hammerlock/topologies"
 )
 
-// server is a server behind a proxy, or one whose stream is read.
+// server is a server that is watched, through a proxy or by its replication stream or both.
 type server struct {
 	topologies.Access
-	node  *topologies.Node // node that the suite has started; nil = none
+	node  *topologies.Node // node of the topology, if the suite has started the server; nil otherwise
 	proxy *wire.Proxy
-	lost  time.Duration // time from which its stream is not read; 0 = it is read
-	up    atomic.Bool   // its stream is being read
+	lost  time.Duration // when the reading of its stream ended; 0 = it has not
+	up    atomic.Bool   // its replication stream is being read
 }
 
-// dial connects to a server without a proxy.
+// dial returns a function that connects to the server directly, without the proxy.
 func (x *server) dial() wire.Dial {
 	d := x.Site().Passage(0)
 	return func(ctx context.Context) (net.Conn, error) { return d(ctx, "tcp", x.Addrs[0]) }
 }
 
-// addr returns the host and port at which clients find a server.
+// addr returns the host and port to which clients connect.
 func (x *server) addr() string {
 	if x.node != nil {
 		return x.node.Addr()
@@ -42,7 +42,7 @@ func (x *server) addr() string {
 	return x.proxy.Addr()
 }
 
-// address returns the URL with which a program finds a server.
+// address returns the URL that a program can use to connect.
 func (x *server) address() string {
 	u := url.URL{Scheme: "redis", Host: x.addr()}
 	if x.Password != "" {
@@ -54,7 +54,7 @@ func (x *server) address() string {
 	return u.String()
 }
 
-// find lists the servers: attached ones, or the nodes that hold data.
+// find fills s.servers. They are the attached servers, and those nodes with data that the suite has started.
 func (s *Source) find() {
 	for _, a := range s.spec.Endpoints {
 		s.servers = append(s.servers, &server{Access: a})
@@ -70,7 +70,7 @@ func (s *Source) find() {
 	}
 }
 
-// sites returns the number of independent places that a lock uses.
+// sites returns the number of sites, which are independent servers or groups of servers for one lock.
 func (s *Source) sites() int {
 	if s.spec.Own {
 		return len(s.top.Sites)
@@ -78,20 +78,20 @@ func (s *Source) sites() int {
 	return len(s.servers)
 }
 
-// Through connects a client to a node that the suite has started. It uses the node's proxy, and returns when the
-// connection has ended.
+// Through connects a client of a node to the proxy of that node. It returns when the connection has ended. If the
+// proxy is not yet open, it closes the connection.
 func (s *Source) Through(ctx context.Context, n *topologies.Node, client net.Conn) {
 	s.mu.Lock()
 	p := s.proxies[n]
 	s.mu.Unlock()
-	if p == nil { // the proxy is not open yet
+	if p == nil { // the proxy is not yet open
 		_ = client.Close()
 		return
 	}
 	p.Serve(ctx, client)
 }
 
-// listen opens taps and proxies.
+// listen starts the reading of replication streams, and opens the proxies.
 func (s *Source) listen(ctx context.Context) error {
 	var unreachable error
 	for i, x := range s.servers {
@@ -124,7 +124,7 @@ func (s *Source) listen(ctx context.Context) error {
 	return nil
 }
 
-// tap reads a server's replication stream, if that is wanted and the server allows it.
+// tap starts to read a server's replication stream. If that is turned off or the server refuses, the reason is noted.
 func (s *Source) tap(ctx context.Context, i int, x *server) error {
 	name := x.Addrs[0]
 	if s.spec.Untapped {
@@ -143,16 +143,17 @@ func (s *Source) tap(ctx context.Context, i int, x *server) error {
 	return nil
 }
 
-// grantable adds to an error of a server's access control the command that grants what a tap needs.
+// grantable completes an error about missing rights. It adds the command that grants what the reading of a stream
+// needs.
 func (x *server) grantable(err error) error {
-	if strings.Contains(err.Error(), "NOPERM ") { // a tap has only the server's text
+	if strings.Contains(err.Error(), "NOPERM ") { // such an error has no type, only the server's text
 		return fmt.Errorf("%w; this suffices: ACL SETUSER %s +psync +replconf +info +time", err,
 			cmp.Or(x.User, "default"))
 	}
 	return err
 }
 
-// proxy opens the proxy of a server.
+// proxy opens the proxy in front of a server.
 func (s *Source) proxy(ctx context.Context, i int, x *server) (err error) {
 	e := wire.Endpoint{Server: i, Dial: x.dial(), Break: s.breaks}
 	if i == 0 {
@@ -168,7 +169,7 @@ func (s *Source) proxy(ctx context.Context, i int, x *server) (err error) {
 	s.proxies[x.node] = x.proxy
 	s.mu.Unlock()
 	at := x.addr()
-	if e.Listen != "" { // this proxy may be in front of a node that the suite has started
+	if e.Listen != "" { // the node also has a proxy of its own
 		at = x.proxy.Addr()
 	}
 	place := fmt.Sprintf("%s is at %s", x.Addrs[0], at)
@@ -177,8 +178,8 @@ func (s *Source) proxy(ctx context.Context, i int, x *server) (err error) {
 	return nil
 }
 
-// compare measures by how much a server's clock is ahead of ours. Only effects have times of that clock, so without a
-// tap it only asks whether the server answers.
+// compare measures how far a server's clock is ahead of the suite's. Only replication streams have times of that
+// clock. So without streams, it only checks that the server answers.
 func (s *Source) compare(ctx context.Context, i int, c redis.UniversalClient) error {
 	if s.spec.Untapped {
 		if err := c.Ping(ctx).Err(); !redis.HasErrorPrefix(err, "NOPERM") {
@@ -193,7 +194,7 @@ func (s *Source) compare(ctx context.Context, i int, c redis.UniversalClient) er
 		if err != nil {
 			return err
 		}
-		// the server's clock has microseconds
+		// subtract a microsecond, the resolution of the server's time
 		least, most = max(least, at.Sub(time.Now().Round(0))-time.Microsecond),
 			min(most, at.Sub(before.Round(0))+time.Microsecond)
 	}
@@ -201,10 +202,10 @@ func (s *Source) compare(ctx context.Context, i int, c redis.UniversalClient) er
 	return nil
 }
 
-// part looks for attached servers that are a part of a deployment, so that some of what programs do is not seen. Their
-// replies may lead programs past the proxy, to the servers' own addresses.
+// part warns if an attached server belongs to a cluster or a group of replicas, and so shows only a part of the
+// traffic. Clients may learn the addresses of the other servers, and connect to these without a proxy.
 func (s *Source) part(ctx context.Context, x *server, c redis.UniversalClient) error {
-	info, _ := c.Info(ctx).Result() // the error is ignored: if INFO is refused, nothing is known
+	info, _ := c.Info(ctx).Result() // an error is ignored: the server may refuse INFO
 	why, cluster := "", strings.Contains(info, "redis_mode:cluster")
 	switch {
 	case x.node != nil:
@@ -212,7 +213,7 @@ func (s *Source) part(ctx context.Context, x *server, c redis.UniversalClient) e
 		return fmt.Errorf("%s is a sentinel and has no locks: name the primary; "+
 			"or --topology sentinel starts sentinels and servers, all behind proxies", x.Addrs[0])
 	case cluster && s.spec.TapOnly:
-		text, _ := c.ClusterInfo(ctx).Result() // a user of a tap need not have the right
+		text, _ := c.ClusterInfo(ctx).Result() // an error is ignored: the user may lack the right
 		if n := cmp.Or(field(text, "cluster_size"), "several"); n != "1" {
 			why = "it is one of " + n + " nodes of a cluster that have slots: only the locks in its own are seen"
 		}
@@ -231,14 +232,14 @@ func (s *Source) part(ctx context.Context, x *server, c redis.UniversalClient) e
 	return nil
 }
 
-// field returns the value of a field in the reply to INFO or CLUSTER INFO; empty if it is missing.
+// field returns the value of a field in the reply to INFO or CLUSTER INFO; empty if the field is missing.
 func field(info, name string) string {
 	_, rest, _ := strings.Cut("\n"+info, "\n"+name+":")
 	value, _, _ := strings.Cut(rest, "\n")
 	return strings.TrimSpace(value)
 }
 
-// Variables are the additional environment variables of the program.
+// Variables returns the environment variables that tell the program how to connect.
 func (s *Source) Variables() (env []string) {
 	var urls, nodes, sentinels []string
 	for _, x := range s.servers {
