@@ -8,25 +8,25 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Catalogue lists the possible values of a flag by name.
+// Catalogue lists the values that a flag accepts, and their names.
 type Catalogue[T any] struct {
 	All  []T
 	Name func(T) string
-	// Own parses texts that are no names; is=false means that the text is a name. Nil = there are only names.
+	// Own parses values that are not names. It returns is = false for a text that must be a name. It may be nil.
 	Own func(text string) (t T, is bool, err error)
-	// Join rejoins parts that a comma inside an item has separated; nil = items have no comma.
+	// Join puts items together again that were split at a comma inside of an item; nil = items never contain a comma.
 	Join func(parts []string) []string
-	// Groups maps a name to the values that it stands for in a list; nil = no groups.
+	// Groups maps the name of a group to a function that returns true for the values in the group; nil = no groups.
 	Groups map[string]func(T) bool
 }
 
-// Names are the names of all values.
+// Names returns the names of all values.
 func (c Catalogue[T]) Names() []string { return human.Names(c.All, c.Name) }
 
 // String lists the names.
 func (c Catalogue[T]) String() string { return strings.Join(c.Names(), ", ") }
 
-// Find returns the value with that name, or an error that lists the names.
+// Find returns the value with the name. If there is no such value, the error lists the names.
 func (c Catalogue[T]) Find(name string) (t T, err error) {
 	if c.Own != nil {
 		if t, is, err := c.Own(name); is {
@@ -39,7 +39,7 @@ func (c Catalogue[T]) Find(name string) (t T, err error) {
 	return t, errors.New(human.Instead(name, c.Names()))
 }
 
-// Words is a catalogue whose values are their own names.
+// Words returns a Catalogue of texts, each of which is its own name.
 func Words[T ~string](all ...T) Catalogue[T] {
 	return Catalogue[T]{All: all, Name: func(t T) string { return string(t) }}
 }

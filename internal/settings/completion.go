@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// CompleteList completes the last name of a comma-separated list and does not offer a name twice. If open is true, no
-// space follows, because the text of an item may go on.
+// CompleteList returns a shell completion for lists with commas. It completes the last name, and offers no name
+// twice. If open is true, the shell adds no space, because more text may follow the name.
 func CompleteList(names []string, open bool) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		head := typed[:strings.LastIndex(typed, ",")+1]
@@ -26,7 +26,7 @@ func CompleteList(names []string, open bool) cobra.CompletionFunc {
 	}
 }
 
-// CompleteAfter completes the text after a head.
+// CompleteAfter completes typed, the text after head, with the function complete. It puts head before each result.
 func CompleteAfter(head string, complete cobra.CompletionFunc, c *cobra.Command, args []string,
 	typed string) (all []string, _ cobra.ShellCompDirective) {
 	if complete == nil {

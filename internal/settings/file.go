@@ -20,33 +20,34 @@ import (
 	"hammerlock/internal/human"
 )
 
-// FileFlag is the flag for a plan's file.
+// FileFlag is the name of the flag for a plan's file.
 const FileFlag = "plan"
 
-// EnvironmentPrefix begins the environment variables of flags: HAMMERLOCK_WORKERS.
+// EnvironmentPrefix is the prefix of the environment variables of flags, as in HAMMERLOCK_WORKERS.
 const EnvironmentPrefix = "HAMMERLOCK_"
 
-// Variables are the environment variables of a flag; the last one has priority.
+// Variables returns the environment variables that set a flag. If several are set, the last of the list applies.
 func Variables(flag string) []string {
 	return human.Names(aliases(flag), func(name string) string {
 		return EnvironmentPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 	})
 }
 
-// entry is one or several values of a flag and their origin.
+// entry has the values that a plan's file gives to a flag, and their place.
 type entry struct {
 	items []Item
 	at    string // file:line:column
 }
 
-// Item is one value and its place in the plan's file. Parts are the items of a list, if it is one.
+// Item is a value in a plan's file, with its place (file:line:column). If the value is a list, Parts has its
+// elements.
 type Item struct {
 	Text, At string
 	Parts    []Item
 }
 
-// Settle sets the flags that are not on the command line, from the environment or else from the plan's file. It
-// records the origin of each.
+// Settle sets the flags that the command line did not set. It takes the value from the environment or, if the
+// variable is missing, from the plan's file. It records where each value comes from.
 func (s *Set) Settle(getenv func(string) string) {
 	s.Origins, s.Places = map[string]string{}, map[human.Mistake]string{}
 	s.Flags.VisitAll(func(f *pflag.Flag) {
@@ -74,7 +75,7 @@ func (s *Set) Settle(getenv func(string) string) {
 	})
 }
 
-// Give sets a flag and records the origins of its values.
+// Give sets a flag to one or more values, and records where they come from.
 func (s *Set) Give(name, origin string, items ...Item) {
 	s.Origins[name] = origin
 	for _, x := range items {
@@ -90,20 +91,20 @@ func (s *Set) Give(name, origin string, items ...Item) {
 	}
 }
 
-// Preset sets a flag, if it exists and has no other value yet.
+// Preset sets a flag if it has no value from the command line, the environment or the file. It ignores unknown flags.
 func (s *Set) Preset(origin, name, text string) {
 	if s.Flags.Lookup(name) != nil && s.Origins[name] == "" {
 		s.Give(name, origin, Item{Text: text, At: origin})
 	}
 }
 
-// Settable reports whether a plan can set a flag.
+// Settable tells whether a plan's file can set the flag.
 func Settable(f *pflag.Flag) bool {
 	v := ValueOf(f)
 	return v != nil && !v.CommandLineOnly && !f.Hidden
 }
 
-// read reads the plan's file, if any, and collects each mistake with its place.
+// read reads the plan's file, if there is one. Mistakes in the file are collected, with their lines.
 func (s *Set) read() map[string]entry {
 	if s.File == "" {
 		return nil
@@ -133,7 +134,6 @@ func (s *Set) read() map[string]entry {
 	return read
 }
 
-// parse reads a plan's file.
 func parse(file string) (*yaml.Node, error) {
 	var text []byte
 	f, err := os.Open(file)
@@ -168,21 +168,21 @@ func parse(file string) (*yaml.Node, error) {
 	return document.Content[0], nil
 }
 
-// maxPlan is the largest size of a plan in bytes.
+// maxPlan is the maximum size of a plan's file, in bytes.
 const maxPlan = 1 << 20
 
-// Place is a node's file:line:column.
+// Place returns the place of a YAML node, as file:line:column.
 func (s *Set) Place(n *yaml.Node) string {
 	return fmt.Sprintf("%s:%d:%d", s.File, n.Line, n.Column)
 }
 
-// Wrong collects a mistake at a node of the plan.
+// Wrong adds a mistake, with the place of the YAML node.
 func (s *Set) Wrong(n *yaml.Node, format string, args ...any) {
 	s.Mistake("", "%s: %s", s.Place(n), fmt.Sprintf(format, args...))
 }
 
-// ItemsOf are the values of a node. A repeatable flag has the elements of a list; for another flag a list is one item
-// with Parts.
+// ItemsOf returns the values that a YAML node gives to a flag. If the flag is Repeatable, each element of a list is
+// one Item. Otherwise a list becomes a single Item, with the elements as Parts.
 func (s *Set) ItemsOf(n *yaml.Node, v *Value) (items []Item, err error) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -212,8 +212,8 @@ func (s *Set) ItemsOf(n *yaml.Node, v *Value) (items []Item, err error) {
 	return []Item{{strings.Join(texts, ","), s.Place(n), items}}, nil
 }
 
-// Placed begins each mistake with the place of the wrong value, unless the value is from the command line. Those of the
-// plan's file come last, in its order.
+// Placed puts the place of the wrong value before the text of each mistake, except for values from the command line.
+// Mistakes in the plan's file come last, in the order of their lines.
 func (s *Set) Placed(all human.Mistakes) (placed human.Mistakes) {
 	for _, m := range all {
 		origin, key := s.Origins[m.Setting], human.Mistake{Setting: m.Setting, Item: m.Item, Key: m.Key}
@@ -227,7 +227,8 @@ func (s *Set) Placed(all human.Mistakes) (placed human.Mistakes) {
 	return placed
 }
 
-// position is the line and the column with which a mistake begins; 0 and 0 if it is not in the plan's file.
+// position returns the line and column at which the text of a mistake begins; 0 and 0 if it is not in the plan's
+// file.
 func (s *Set) position(m human.Mistake) []int {
 	line, column := 0, 0
 	if at, is := strings.CutPrefix(m.Text, s.File+":"); is && s.File != "" {
@@ -236,8 +237,8 @@ func (s *Set) position(m human.Mistake) []int {
 	return []int{line, column}
 }
 
-// Write prints a setting and its origin. The first line begins with the argument first, the other lines begin with the
-// argument others.
+// Write prints a setting as in a plan's file, with its origin as a comment. first and others are the prefixes of the
+// first line and of further lines.
 func Write(p *human.Printer, first, others, name string, v *Value, origin string) {
 	text, err := yaml.Marshal(map[string]any{name: v.plain()})
 	p.Err = errors.Join(p.Err, err)
@@ -248,7 +249,7 @@ func Write(p *human.Printer, first, others, name string, v *Value, origin string
 	}
 }
 
-// plain is the value in the form of a plan.
+// plain returns the value in a form that YAML can encode.
 func (v *Value) plain() any {
 	switch {
 	case v.Repeatable:
@@ -258,17 +259,18 @@ func (v *Value) plain() any {
 	case v.number() || v.Kind == "bool":
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: v.Text}
 	}
-	return v.Text // YAML quotes a word such as off, which others read as false
+	return v.Text // YAML puts "off" in quotation marks, because some readers take it for false
 }
 
-// Mapped is a key and value of a mapping in a plan's file.
+// Mapped is a key of a YAML mapping, with its value.
 type Mapped struct {
 	Key  string
 	Node *yaml.Node
-	Text string // a list is joined with commas
+	Text string // the value as text; the elements of a list are joined with commas
 }
 
-// SettingsOf are the keys and values of a mapping. A value that is neither text nor a list of texts is a mistake.
+// SettingsOf returns the keys and values of a YAML mapping. It reports keys that are not in good, and values that are
+// neither text nor a list of texts. of ends the error message, as in " of a phase".
 func (s *Set) SettingsOf(n *yaml.Node, of string, good []string) (all []Mapped) {
 	for name, node := range s.KeysOf(n, of, good) {
 		if texts, isText := TextsOf(node); isText {
@@ -280,7 +282,7 @@ func (s *Set) SettingsOf(n *yaml.Node, of string, good []string) (all []Mapped) 
 	return all
 }
 
-// KeysOf yields the keys of a mapping with their values. Unknown and duplicate keys are mistakes.
+// KeysOf yields the keys and values of a YAML mapping. It reports duplicate keys, and keys that are not in good.
 func (s *Set) KeysOf(n *yaml.Node, of string, good []string) iter.Seq2[string, *yaml.Node] {
 	return func(yield func(string, *yaml.Node) bool) {
 		seen := map[string]bool{}
@@ -299,7 +301,8 @@ func (s *Set) KeysOf(n *yaml.Node, of string, good []string) iter.Seq2[string, *
 	}
 }
 
-// TextsOf returns the texts of a node: its value, or the elements of its list. It returns false if the node is neither.
+// TextsOf returns the value of a YAML node, or the elements of a list. It returns false if the node is something
+// else.
 func TextsOf(n *yaml.Node) (texts []string, ok bool) {
 	switch {
 	case n.Kind == yaml.AliasNode:

@@ -18,7 +18,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Add declares a flag with a function that parses its value.
+// Add declares a flag. kind names the type of its value in the help, preset is the default, and set parses a value.
 func (s *Set) Add(f Flag, kind, preset string, set func(string) error) *Value {
 	v := s.declare(f, kind, preset, set)
 	s.inSection(s.Flags.VarPF(v, f.Name, "", f.Usage))
@@ -41,7 +41,7 @@ func (s *Set) declare(f Flag, kind, preset string, set func(string) error) *Valu
 	return v
 }
 
-// Toggle declares a boolean flag that needs no value. The letter is its short name; empty = none.
+// Toggle declares a boolean flag, which can be given without a value. letter is its short form; empty = none.
 func (s *Set) Toggle(f Flag, letter string, to *bool) *pflag.Flag {
 	v := s.declare(f, "bool", strconv.FormatBool(*to), func(text string) error {
 		is, err := strconv.ParseBool(text)
@@ -67,7 +67,8 @@ func (s *Set) Duration(f Flag, to *time.Duration) {
 	})
 }
 
-// Integer declares a flag for a whole number from 1 to most; if most is 0, the plan checks the range.
+// Integer declares a flag for an integer from 1 to most. If most is 0, any integer is accepted, and the plan checks
+// it.
 func (s *Set) Integer(f Flag, to *int, most int) {
 	preset := *to
 	s.Add(f, "n", strconv.Itoa(preset), func(text string) error {
@@ -83,17 +84,17 @@ func (s *Set) Integer(f Flag, to *int, most int) {
 	})
 }
 
-// Text declares a flag for a text that is not empty.
+// Text declares a flag for a text, which must not be empty.
 func (s *Set) Text(f Flag, kind string, to *string) *Value {
 	return s.text(f, kind, to, func(string) error { return nil })
 }
 
-// Written declares a flag for an output file, and checks immediately that the file can be written.
+// Written declares a flag for an output file. It reports a file that cannot be written as soon as the flag is set.
 func (s *Set) Written(f Flag, to *string) { s.text(f, "file", to, Writable) }
 
 var errDirectory = errors.New("it is a directory, and a file is needed")
 
-// Writable returns an error if a file cannot be written.
+// Writable returns an error if the file cannot be written.
 func Writable(path string) error {
 	if info, err := os.Stat(path); err == nil {
 		if info.IsDir() {
@@ -103,7 +104,7 @@ func Writable(path string) error {
 		if err != nil {
 			return errors.Unwrap(err)
 		}
-		if err := file.Close(); err != nil || !info.Mode().IsRegular() { // a device needs no disk space
+		if err := file.Close(); err != nil || !info.Mode().IsRegular() { // a device needs no free disk space
 			return err
 		}
 	}
@@ -116,7 +117,7 @@ func Writable(path string) error {
 
 func (s *Set) text(f Flag, kind string, to *string, check func(string) error) *Value {
 	return s.Add(f, kind, *to, func(text string) error {
-		if text == "" { // as from an unset variable of a script
+		if text == "" { // for example, a script used an unset variable
 			return fmt.Errorf("it is empty: it takes a %s; or leave it out", kind)
 		}
 		if info, err := os.Stat(text); kind == "file" && err == nil && info.IsDir() {
@@ -130,7 +131,8 @@ func (s *Set) text(f Flag, kind string, to *string, check func(string) error) *V
 	})
 }
 
-// Names declares a flag for comma-separated names. They are offered for completion but not checked.
+// Names declares a flag for a list of names, separated by commas. offered is for completion; other names are
+// accepted, too.
 func (s *Set) Names(f Flag, to *[]string, offered []string) {
 	s.Add(f, "name,...", strings.Join(*to, ","), func(text string) error {
 		if *to = Split(text); len(*to) == 0 {
@@ -140,7 +142,7 @@ func (s *Set) Names(f Flag, to *[]string, offered []string) {
 	}).Complete = CompleteList(offered, false)
 }
 
-// One declares a flag for one name from a catalogue.
+// One declares a flag for one value of a catalogue.
 func One[T any](s *Set, f Flag, to *T, from Catalogue[T]) {
 	v := s.Add(f, "name", from.Name(*to), func(text string) error {
 		t, err := from.Find(text)
@@ -152,7 +154,7 @@ func One[T any](s *Set, f Flag, to *T, from Catalogue[T]) {
 	v.Complete, v.Enum = CompleteList(from.Names(), false), from.Names()
 }
 
-// Some declares a flag for comma-separated names from a catalogue.
+// Some declares a flag for a list of values of a catalogue, separated by commas.
 func Some[T any](s *Set, f Flag, to *[]T, from Catalogue[T]) {
 	v := s.Add(f, "name,...", strings.Join(Catalogue[T]{All: *to, Name: from.Name}.Names(), ","),
 		func(text string) error {
@@ -195,7 +197,7 @@ func Some[T any](s *Set, f Flag, to *[]T, from Catalogue[T]) {
 	v.Complete, v.Enum = CompleteList(from.Names(), false), from.Names()
 }
 
-// Split parses a comma-separated list.
+// Split splits a list at commas. It drops empty items, and spaces around items.
 func Split(text string) (list []string) {
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item != "" {
@@ -205,7 +207,7 @@ func Split(text string) (list []string) {
 	return list
 }
 
-// Rate declares a flag for visits a second.
+// Rate declares a flag for a number of visits per second.
 func (s *Set) Rate(f Flag, to *float64) {
 	preset := ""
 	if *to > 0 {
@@ -224,7 +226,7 @@ func (s *Set) Rate(f Flag, to *float64) {
 	})
 }
 
-// Share declares a flag for a percentage. The function good checks it; wrong is the error text.
+// Share declares a flag for a percentage. If good returns false for a percentage, the error has the text wrong.
 func (s *Set) Share(f Flag, kind string, to *float64, wrong string, good func(float64) bool) {
 	preset := ""
 	if good(100 * *to) {
@@ -244,7 +246,7 @@ func (s *Set) Share(f Flag, kind string, to *float64, wrong string, good func(fl
 	})
 }
 
-// PerSecond parses a rate, as in 1000/s.
+// PerSecond parses a rate such as "1000/s" or "1000".
 func PerSecond(text string) (float64, error) {
 	number, unit, _ := strings.Cut(strings.TrimSpace(text), "/")
 	n, err := strconv.ParseFloat(number, 64)
@@ -258,10 +260,10 @@ func PerSecond(text string) (float64, error) {
 	return n, nil
 }
 
-// PerSecondText formats a rate as PerSecond parses it.
+// PerSecondText formats a rate in the form that PerSecond parses.
 func PerSecondText(rate float64) string { return strconv.FormatFloat(rate, 'f', -1, 64) + "/s" }
 
-// wellFormed matches durations in valid syntax, which ParseDuration rejects only if they are too long.
+// wellFormed matches durations with correct syntax. ParseDuration rejects such a text only if the value is too large.
 var wellFormed = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
 
 // ReadDuration parses a duration. If the unit is missing or misspelt, the error suggests one.

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// ObjectSchema is the schema of a mapping without other keys.
+// ObjectSchema returns the JSON schema of an object that may have only the given properties.
 func ObjectSchema(properties map[string]any, required ...string) map[string]any {
 	s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 	if len(required) > 0 {
@@ -15,17 +15,17 @@ func ObjectSchema(properties map[string]any, required ...string) map[string]any 
 	return s
 }
 
-// FlagSchema is the schema of a flag in a plan's file.
+// FlagSchema returns the JSON schema of a flag's value in a plan's file.
 func FlagSchema(f *pflag.Flag) map[string]any {
 	s := ValueOf(f).Schema()
 	s["description"] = strings.ReplaceAll(f.Usage, "\n", " ")
 	return s
 }
 
-// number reports whether a value may be a number.
+// number tells whether the value may be written as a number.
 func (v *Value) number() bool { return v.Kind == "n" || strings.HasPrefix(v.Kind, "n/") }
 
-// Schema is the schema of the flag's values.
+// Schema returns the JSON schema of the value, without a description.
 func (v *Value) Schema() map[string]any {
 	one := map[string]any{"type": "string"}
 	switch {
@@ -40,7 +40,7 @@ func (v *Value) Schema() map[string]any {
 	case v.number() || strings.HasPrefix(v.Kind, "status"):
 		one["type"] = []string{"string", "number"}
 	}
-	if v.Object != nil { // no anyOf, so that an editor can report mistakes inside the object
+	if v.Object != nil { // not "anyOf", because editors then report no mistakes inside the object
 		item := v.Object()
 		item["type"] = []string{"string", "object"}
 		return map[string]any{"type": []string{"string", "array"}, "items": item}

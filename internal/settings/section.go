@@ -6,22 +6,22 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Section is a group of flags that help shows together.
+// Section is a group of flags that the help shows together.
 type Section struct{ Name, About string }
 
-// sectionKey is the annotation for a flag's section.
+// sectionKey is the key of the annotation that has the section of a flag.
 const sectionKey = "section"
 
-// Begin sets the section of the flags that are declared from now on.
+// Begin sets the section of all flags that are declared after the call.
 func (s *Set) Begin(in Section) { s.section = in.Name }
 
 func (s *Set) inSection(f *pflag.Flag) *pflag.Flag {
-	f.Usage = strings.ReplaceAll(f.Usage, "\n", " ") // help wraps it
+	f.Usage = strings.ReplaceAll(f.Usage, "\n", " ") // the help breaks lines itself
 	f.Annotations = map[string][]string{sectionKey: {s.section}}
 	return f
 }
 
-// In returns the visible flags of a section; an empty section is that of the command itself.
+// In returns the visible flags of a section. The empty name stands for flags outside of all sections.
 func In(flags *pflag.FlagSet, section string) *pflag.FlagSet {
 	in := New().Flags
 	flags.VisitAll(func(f *pflag.Flag) {

@@ -1,6 +1,6 @@
-// Package settings is the table of a command's settings. Each setting is declared once. The declaration defines its
-// flag, its environment variable, its key and schema in a plan's file, its completion, and its row of help. Wrong
-// values are collected as mistakes with their places.
+// Package settings declares the settings of commands. The declaration of a setting defines its flag, environment
+// variable, key in a plan's file, JSON schema, shell completion and help. Mistakes in values are collected, with the
+// places of the values.
 package settings
 
 import (
@@ -14,47 +14,47 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Set has the settings of a command.
+// Set has the settings of one command.
 type Set struct {
 	Flags    *pflag.FlagSet
 	Mistakes human.Mistakes
-	File     string // a plan in YAML; empty = none
+	File     string // path of the plan's file in YAML; empty = no file
 	Unread   bool   // File could not be read
-	// Lists has the keys of the file that are not flags. Settle sets the value of each key that it finds in the file.
+	// Lists has the keys of the plan's file that are not flags, such as "phases". Settle sets the values.
 	Lists map[string]*yaml.Node
-	// Hide removes the secrets from a setting's value; nil = there are none.
+	// Hide replaces secrets in the value of a setting; nil = values have no secrets.
 	Hide func(setting, text string) string
-	// Origins maps each flag to the origin of its value. Places has the places of items and keys in the file. Settle
-	// fills in both.
+	// Origins tells where the value of each flag comes from. Places has the places of list items and keys in the
+	// plan's file. Settle sets both.
 	Origins map[string]string
 	Places  map[human.Mistake]string
 
-	section string // section of new flags
+	section string // section of the flags that are declared next
 }
 
-// New is an empty set.
+// New returns an empty Set, which belongs to no command.
 func New() Set {
 	s := Set{Flags: &pflag.FlagSet{SortFlags: false}, Origins: map[string]string{}, Places: map[human.Mistake]string{}}
 	s.Flags.SetNormalizeFunc(Normal)
 	return s
 }
 
-// Of is the set of a command. It shows flags in the order of their declaration.
+// Of returns the Set of a command. The help shows flags in the order in which they are declared.
 func Of(c *cobra.Command) Set {
 	c.Flags().SortFlags = false
 	c.Flags().SetNormalizeFunc(Normal)
 	return Set{Flags: c.Flags()}
 }
 
-// Name has the names of a setting: the flag, which is also the key in plans; its former name; and the name in JSON,
-// which stays.
+// Name has the three names of one setting. Flag is the present flag, and also the key in a plan's file. Before is the
+// former flag. JSON is the name in JSON documents, which never changes.
 type Name struct{ Flag, Before, JSON string }
 
-// Names lists the settings whose names differ. The former name of a flag is still accepted.
+// Names lists the settings whose three names are not the same. A former name of a flag is still accepted.
 var Names = []Name{{"lease", "ttl", "ttl_ns"}, {"backoff", "retry", "retry_ns"}, {"pages", "keys", "keys"},
 	{"patience", "wait", "wait_ns"}}
 
-// Current is today's name of a flag.
+// Current returns the present name of a flag, for its present or former name.
 func Current(name string) string {
 	if i := slices.IndexFunc(Names, func(n Name) bool { return n.Before == name }); i >= 0 {
 		return Names[i].Flag
@@ -62,7 +62,7 @@ func Current(name string) string {
 	return name
 }
 
-// Before replaces flags by their former names, which every build knows.
+// Before replaces flags by their former names, which older builds know, too.
 func Before(args []string) []string {
 	for _, n := range Names {
 		if i := slices.Index(args, "--"+n.Flag); i >= 0 {
@@ -72,7 +72,7 @@ func Before(args []string) []string {
 	return args
 }
 
-// aliases are the names of a flag; the last one has priority.
+// aliases returns all names of a flag. If several are used, the last of the list applies.
 func aliases(flag string) (names []string) {
 	for _, n := range Names {
 		if n.Flag == flag {
@@ -82,17 +82,17 @@ func aliases(flag string) (names []string) {
 	return append(names, flag)
 }
 
-// Normal returns the current name of a flag, so that the flag is known by all of its names.
+// Normal makes the library accept the former name of a flag as well.
 func Normal(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(Current(name))
 }
 
-// Mistake collects a mistake, so that all are reported at once.
+// Mistake adds a mistake. All mistakes are reported together, at the end.
 func (s *Set) Mistake(setting, format string, args ...any) {
 	s.Mistakes.Add(human.Wrong(setting, format, args...))
 }
 
-// Clash reports a mistake for each of the flags that was given.
+// Clash adds a mistake for each of the named flags that the user has set. why is the text.
 func (s *Set) Clash(names []string, why string) {
 	for _, name := range names {
 		if f := s.Flags.Lookup(name); f != nil && f.Changed {
@@ -101,41 +101,42 @@ func (s *Set) Clash(names []string, why string) {
 	}
 }
 
-// Differs reports whether a flag was set to another value than its default. A resolved plan sets every flag.
+// Differs tells whether a flag has another value than its default.
 func (s *Set) Differs(name string) bool {
 	f := s.Flags.Lookup(name)
 	return f != nil && f.Changed && f.Value.String() != f.DefValue
 }
 
-// Part is the part of a command that a flag belongs to. The command defines its parts; zero is the command itself.
+// Part classifies flags, for example by whether they belong to the plan. The command defines its parts.
 type Part int
 
-// Flag has the common fields of a flag's declaration.
+// Flag has what the declarations of all flags have in common.
 type Flag struct {
 	Part  Part
 	Name  string
 	Usage string
 }
 
-// Value is the value of a flag. Its Set never fails, because pflag would stop there; it collects mistakes instead.
+// Value is the value of a flag. Its method Set never fails, because the library would stop at the first error.
+// Instead, it collects mistakes.
 type Value struct {
 	Part            Part
-	Kind            string // type of value in a word; for a comma-separated list it ends in ",..."
+	Kind            string // type of the value in a word; for a list with commas it ends in ",..."
 	Text            string
 	Complete        cobra.CompletionFunc
-	Enum            []string // all possible values; nil = there are others
-	Repeatable      bool     // it may be given several times
-	CommandLineOnly bool     // neither a variable nor a plan can set it
-	// In a plan's file the value can be more than text: Nodes parses it and reports mistakes, Object is its schema.
-	// Nil = it cannot.
+	Enum            []string // all accepted values; nil = others are accepted, too
+	Repeatable      bool     // the flag may be given several times
+	CommandLineOnly bool     // only the command line can set it, not the environment or a plan's file
+	// Nodes parses a value in a plan's file that is more than text, and reports mistakes. Object returns its JSON
+	// schema. Both are nil if the value must be text.
 	Nodes  func(*yaml.Node) []Item
 	Object func() map[string]any
-	Given  []string // the values that were given
+	Given  []string // all values that were given so far
 
 	set func(string)
 }
 
-// ValueOf is the value of a flag; nil for flags of cobra.
+// ValueOf returns the Value of a flag; nil for a flag that the library declared.
 func ValueOf(f *pflag.Flag) *Value {
 	if f == nil {
 		return nil
@@ -144,7 +145,7 @@ func ValueOf(f *pflag.Flag) *Value {
 	return v
 }
 
-// Having returns the names of the flags for which the function asked returns true, without cobra's own flags.
+// Having returns the names of the flags for which asked returns true. It leaves out flags that the library declared.
 func Having(flags *pflag.FlagSet, asked func(*pflag.Flag, *Value) bool) (names []string) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if v := ValueOf(f); v != nil && asked(f, v) {
@@ -154,20 +155,20 @@ func Having(flags *pflag.FlagSet, asked func(*pflag.Flag, *Value) bool) (names [
 	return names
 }
 
-// Value is the value of the named flag; nil if there is none.
+// Value returns the Value of the flag with the name; nil if there is no such flag.
 func (s *Set) Value(name string) *Value { return ValueOf(s.Flags.Lookup(name)) }
 
-// String, Type and Set implement pflag.Value.
+// String returns the value as text. String, Type and Set implement pflag.Value.
 func (v *Value) String() string { return v.Text }
 
-// Type is the kind of value.
+// Type returns the type of the value in a word, for the help.
 func (v *Value) Type() string { return v.Kind }
 
-// Set parses a value.
+// Set parses a value. It always returns nil: mistakes are collected.
 func (v *Value) Set(text string) error {
 	v.set(text)
 	return nil
 }
 
-// List reports whether the value is a comma-separated list.
+// List tells whether the value is a list with commas.
 func (v *Value) List() bool { return strings.HasSuffix(v.Kind, ",...") }

@@ -36,8 +36,9 @@ func newTable(t interface{ Fatal(...any) }, file string, args ...string) *table 
 	return o
 }
 
-// TestTheStrongestOriginWins checks the order of priority: command line, environment, file, preset. In the
-// environment today's name of a setting wins over its former name. The origin is kept.
+// TestTheStrongestOriginWins: a value on the command line overrides one from the environment, then the file, then a
+// preset. In the environment, the present name of a setting overrides the former. The origin of the value is
+// recorded.
 func TestTheStrongestOriginWins(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plan.yaml")
 	rapid.Check(t, func(t *rapid.T) {
