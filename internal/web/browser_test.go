@@ -35,8 +35,8 @@ func (b tab) heap(t *testing.T) (bytes float64, elements int) {
 	return use.UsedSize, browser.JS[int](t, b.Tab, `document.querySelectorAll("*").length`)
 }
 
-// TestPageInABrowser follows a run of 200 workers in a real browser. All charts are drawn, nothing accumulates, and
-// at the end the same page is the report.
+// TestPageInABrowser shows a run of 200 workers in a real browser. All charts must be drawn, and the page must not
+// use more and more memory. At the end, the report replaces the page.
 func TestPageInABrowser(t *testing.T) {
 	t.Parallel()
 	s, end := start(t)

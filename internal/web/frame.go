@@ -14,30 +14,30 @@ import (
 	"hammerlock/results/report"
 )
 
-// Limits of the data sent to a page.
+// Limits of the data that are sent to a page.
 const (
-	keptSeconds = 900 // seconds of the series: older ones are in the report
+	keptSeconds = 900 // seconds of the series; the report has older ones, too
 	shownEvents = 40
 	shownRuns   = 50
-	shownCells  = 400 // cells of each lane: ten seconds, once that time has passed
+	shownCells  = 400 // cells of the strip of each worker, which cover ten seconds
 )
 
-// series is the measurement second by second. A null stands for a second without data.
+// series has measurements for each second of a run. A null stands for a second without data.
 type series struct {
-	At    []float64         `json:"at"` // in seconds
+	At    []float64         `json:"at"` // in seconds since the start of the run
 	Rate  []float64         `json:"rate"`
 	Lines map[string]*lines `json:"lines"`
-	run   int               // number of the run
-	seen  time.Duration     // time of the latest snapshot
+	run   int               // number of the run in its job
+	seen  time.Duration     // time of the latest snapshot that was added
 }
 
-// lines has percentiles in nanoseconds.
+// lines has percentiles for each second, in nanoseconds; nil = too few values.
 type lines struct {
 	P50 []*int64 `json:"p50"`
 	P99 []*int64 `json:"p99"`
 }
 
-// observe adds the seconds that are complete. It reports whether the series has changed.
+// observe adds the seconds of a snapshot that are over and were not added before. It returns whether there were any.
 func (s *series) observe(m *measure.Snapshot) (grown bool) {
 	if s.Lines == nil || s.run != m.Head.Number || m.At < s.seen {
 		*s = series{run: m.Head.Number, At: []float64{}, Rate: []float64{}, Lines: map[string]*lines{}}
@@ -50,7 +50,7 @@ func (s *series) observe(m *measure.Snapshot) (grown bool) {
 	if len(m.Seconds) < 2 {
 		return grown
 	}
-	over := m.Seconds[:len(m.Seconds)-1] // the last one is not complete
+	over := m.Seconds[:len(m.Seconds)-1] // the last second is not over
 	for i, second := range over {
 		at := second.At.Seconds()
 		if n := len(s.At); n > 0 && at <= s.At[n-1] {
@@ -61,7 +61,7 @@ func (s *series) observe(m *measure.Snapshot) (grown bool) {
 		for name, l := range s.Lines {
 			var now measure.Quantiles
 			for _, row := range m.Latency {
-				if row.Name == name && i == len(over)-1 { // a snapshot has percentiles of the last second only
+				if row.Name == name && i == len(over)-1 { // a snapshot has percentiles of the last full second only
 					now = row.Now
 				}
 			}
@@ -71,7 +71,7 @@ func (s *series) observe(m *measure.Snapshot) (grown bool) {
 	return grown
 }
 
-// kept appends a value and drops the oldest beyond keptSeconds.
+// kept appends a value to a list. It drops the oldest value if the list already has keptSeconds values.
 func kept[T any](all []T, one T) []T {
 	return append(slices.Delete(all, 0, max(len(all)+1-keptSeconds, 0)), one)
 }
@@ -84,7 +84,7 @@ func supported(q measure.Quantiles, of float64, value time.Duration) *int64 {
 	return &ns
 }
 
-// frame is the content of the page at one moment. Times are in nanoseconds of the run.
+// frame is the content of the page at one moment. Times are in nanoseconds since the start of the run.
 type frame struct {
 	Title   string           `json:"title"`
 	Stage   string           `json:"stage"`
@@ -93,18 +93,18 @@ type frame struct {
 	Run     int              `json:"run"`
 	At      int64            `json:"at"`
 	To      int64            `json:"to"`
-	Safety  []string         `json:"safety"` // class, sign, word, text
-	Tiles   [][3]string      `json:"tiles"`  // name, value, more
+	Safety  []string         `json:"safety"` // four texts: class, sign, word, explanation
+	Tiles   [][3]string      `json:"tiles"`  // for each tile: name, value, additional text
 	Faults  []span           `json:"faults"`
 	Phases  []span           `json:"phases"`
 	Workers []results.Worker `json:"workers"`
-	Events  [][3]string      `json:"events"` // time, kind, text; the latest first
-	Nodes   [][3]string      `json:"nodes"`  // name, role, state
+	Events  [][3]string      `json:"events"` // for each event: time, kind, text; the latest event first
+	Nodes   [][3]string      `json:"nodes"`  // for each node: name, role, state
 	Lanes   *lanes           `json:"lanes"`
 	Done    []doneRun        `json:"done"`
 }
 
-// span is a fault or a phase, as the report's script reads it. To is -1 if it has not ended.
+// span is a fault or a phase, in the form that the report's script expects. To is -1 as long as it lasts.
 type span struct {
 	From int64  `json:"from"`
 	To   int64  `json:"to"`
@@ -112,14 +112,15 @@ type span struct {
 	Note string `json:"note"`
 }
 
-// lanes is the recent activity of workers, as planes of the report's strip: a byte a cell, a row a worker.
+// lanes is what workers did recently, in the form of the report's strip: planes with one byte for each cell, and one
+// row for each worker.
 type lanes struct {
 	From    int64  `json:"from"`
 	End     int64  `json:"end"`
 	Cells   int    `json:"cells"`
 	Workers []int  `json:"workers"`
 	Hidden  int    `json:"hidden"`
-	Planes  []byte `json:"planes"` // base64
+	Planes  []byte `json:"planes"` // in JSON: base64
 }
 
 func newFrame(m *measure.Snapshot, done []doneRun) *frame {
@@ -175,7 +176,7 @@ func newLanes(m *measure.Snapshot) *lanes {
 	return l
 }
 
-// marked returns 1 for cells with the mark, otherwise 0.
+// marked returns a function. For a cell with the mark the function returns 1, and for any other cell 0.
 func marked(mark measure.Cell) func(measure.Cell) float64 {
 	return func(c measure.Cell) float64 {
 		if c&mark != 0 {
@@ -185,7 +186,7 @@ func marked(mark measure.Cell) func(measure.Cell) float64 {
 	}
 }
 
-// safety is the safety verdict so far; it is never a pass before the end.
+// safety returns the verdict on safety so far, as in frame.Safety. It is not a pass before the run has ended.
 func safety(m *measure.Snapshot) []string {
 	switch n := m.Safety.Violations; {
 	case n > 0:
@@ -223,7 +224,7 @@ func tiles(m *measure.Snapshot) [][3]string {
 	return all
 }
 
-// encode writes JSON on one line. Frames contain nothing that JSON cannot encode.
+// encode returns v as JSON on one line. It panics if JSON cannot encode v, which does not happen with frames.
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// OwnHost answers requests only if their Host is an IP address, localhost, or the host of the listen address. Another
-// site could let its own name resolve to this machine, but the browser would then send that name as the Host.
+// OwnHost rejects requests whose Host header is neither an IP address, localhost, nor the host in the address listen.
+// This protects against DNS rebinding: a foreign site may resolve its name to this machine, but the browser sends the
+// foreign name as Host.
 func OwnHost(listen string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name := hostOf(r.Host); !isAddress(name) && name != "localhost" && name != hostOf(listen) {
@@ -21,7 +22,7 @@ func OwnHost(listen string, h http.Handler) http.Handler {
 	})
 }
 
-// hostOf is the host of an address with or without a port.
+// hostOf returns the host of an address that may have a port.
 func hostOf(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

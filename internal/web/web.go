@@ -1,6 +1,6 @@
-// Package web shows a running job as a page: the report's charts and strip, fed by server-sent events. It is
-// read-only, and the job never waits for it. It draws the latest snapshot, so slow readers miss some. Its memory is
-// bounded.
+// Package web shows a running job on a web page, with the charts and the strip of the report. The page gets data by
+// server-sent events. It cannot change the job, and the job never waits for it: a slow page misses snapshots. The
+// memory is bounded.
 package web
 
 import (
@@ -23,13 +23,13 @@ import (
 
 const (
 	frameEvery  = 400 * time.Millisecond
-	mostReaders = 32 // pages that are open at the same time
-	// farewell is how long the end of a job waits for open pages to load the report.
+	mostReaders = 32 // limit of pages that are open at the same time
+	// farewell is how long the server waits, at the end of the job, for open pages to load the report.
 	farewell     = 3 * time.Second
-	writeTimeout = 10 * time.Second // for one frame to a reader that does not read
+	writeTimeout = 10 * time.Second // limit for sending one frame to a page that does not read
 )
 
-// Server serves one job.
+// Server serves the page of one job.
 type Server struct {
 	token  string
 	listen net.Listener
@@ -40,29 +40,29 @@ type Server struct {
 
 	mu      sync.Mutex
 	readers int
-	changed chan struct{} // closed at each change
+	changed chan struct{} // closed and replaced when a new frame or series is ready
 	log     series
 	latest
 	done    []doneRun     // saved runs
-	page    string        // file that replaces the page at the end; empty while the job runs
-	ended   bool          // no new readers are accepted
-	fetched chan struct{} // one entry for each page that was requested after the end
+	page    string        // file with the report, which replaces the page; empty while the job runs
+	ended   bool          // no further pages are accepted
+	fetched chan struct{} // gets an entry for each page that has loaded the report
 }
 
-// doneRun is a saved run.
+// doneRun is a saved run, to which the page has a link.
 type doneRun struct {
 	Name string `json:"name"`
 	Link string `json:"link"`
 	file string
 }
 
-// latest has the newest event of each kind, and counters of both.
+// latest has the latest event of each kind, frame and series. It also has the number of events of each kind so far.
 type latest struct {
 	frame, series []byte
 	frames, grown int
 }
 
-// Start listens and begins to serve.
+// Start starts a server that listens on the address.
 func Start(address string) (*Server, error) {
 	listen, err := net.Listen("tcp", address)
 	if err != nil {
@@ -76,20 +76,20 @@ func Start(address string) (*Server, error) {
 	return s, nil
 }
 
-// URL is the address of the page. Anyone with this address can read the page, but not change anything.
+// URL returns the address of the page, which contains a secret. Any browser that has the address can show the page.
 func (s *Server) URL() string { return fmt.Sprintf("http://%s/%s/", s.listen.Addr(), s.token) }
 
-// Publish sets the snapshot to show. It does not block.
+// Publish sets the snapshot that the page shows next. It does not block.
 func (s *Server) Publish(snapshot *measure.Snapshot) { s.last.Store(snapshot) }
 
-// Saved links to the report of a run.
+// Saved adds a link to the report of a run, which is in the file.
 func (s *Server) Saved(name, file string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.done = append(s.done, doneRun{name, fmt.Sprintf("run/%d", len(s.done)), file})
 }
 
-// Close ends the server. Open pages load the report from a file, if there is one; Close waits for that, at most
+// Close ends the server. If the file page exists, open pages load it instead; Close waits for them, up to the time
 // farewell.
 func (s *Server) Close(ctx context.Context, page string) {
 	close(s.stop)
@@ -116,7 +116,7 @@ func (s *Server) Close(ctx context.Context, page string) {
 	s.active.Wait()
 }
 
-// draw makes frames of the latest snapshot.
+// draw makes frames from the latest snapshot, until the server ends.
 func (s *Server) draw() {
 	next := time.Tick(frameEvery)
 	var drawn *measure.Snapshot
@@ -133,7 +133,7 @@ func (s *Server) draw() {
 	}
 }
 
-// send publishes a frame to every reader; it replaces a frame that was not yet sent.
+// send makes a frame from a snapshot. Each page gets it, unless a newer frame is ready first.
 func (s *Server) send(snapshot *measure.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +149,7 @@ func (s *Server) send(snapshot *measure.Snapshot) {
 	}
 }
 
-// ServeHTTP answers requests that have the token.
+// ServeHTTP answers requests whose path begins with the secret token.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch h := w.Header(); {
@@ -177,13 +177,13 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) {
 		if r.Method == http.MethodGet {
 			select {
 			case s.fetched <- struct{}{}:
-			default: // more requests than readers
+			default: // enough entries for all open pages
 			}
 		}
 		return
 	case path == "":
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_ = report.WriteLive(w) // a reader that went away needs no page
+		_ = report.WriteLive(w) // an error does not matter: the browser has gone away
 		return
 	case path == "events":
 		s.stream(w, r)
@@ -198,7 +198,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) {
 	http.NotFound(w, r)
 }
 
-// stream sends events until the reader goes away or the job has ended.
+// stream sends events to one page, until the page is closed or the job has ended.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	if err := s.enter(1); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -207,7 +207,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	defer func() { _ = s.enter(-1) }()
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
-	defer func() { _ = out.SetWriteDeadline(time.Time{}) }() // the connection may be reused
+	defer func() { _ = out.SetWriteDeadline(time.Time{}) }() // the connection may be used again
 	for sent := (latest{}); ; {
 		s.mu.Lock()
 		now, changed, end, page := s.latest, s.changed, s.ended, s.page
@@ -234,7 +234,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter adds the argument to the number of readers: 1 or -1. It returns an error if no further reader is accepted.
+// enter adds one, which is 1 or -1, to the number of open pages. It returns an error if no further page is accepted.
 func (s *Server) enter(one int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
