@@ -11,14 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Width is the largest number of columns of a table or wrapped text; narrowest is the smallest number that is assumed.
+// Width is the largest number of columns of tables and text. narrowest is the number of columns that is used on
+// narrower terminals.
 const (
 	Width     = 100
 	narrowest = 80
 )
 
-// Columns returns the number of columns for tables and text on w: that of the terminal, but at least 80 and at most
-// Width. It returns Width if w is neither a terminal nor has a method Columns.
+// Columns returns how many columns a table or text on w may have: those of the terminal, at least 80 and at most
+// Width. If w is not a terminal, it asks the method w.Columns; without this method, it returns Width.
 func Columns(w io.Writer) int {
 	switch w := w.(type) {
 	case interface{ Columns() int }:
@@ -31,21 +32,21 @@ func Columns(w io.Writer) int {
 	return Width
 }
 
-// Printer writes lines to W and keeps the first error.
+// Printer writes lines to W. After the first error, which it keeps in Err, it writes nothing more.
 type Printer struct {
 	W   io.Writer
 	Err error
 }
 
-// Line writes a line without trailing blanks.
+// Line writes a line, without spaces at its end.
 func (p *Printer) Line(format string, args ...any) {
 	if p.Err == nil {
 		_, p.Err = fmt.Fprintln(p.W, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 	}
 }
 
-// Wrapped writes a head and a text. Rows after the first are indented. Rows end at Columns if head is as wide as the
-// indent.
+// Wrapped writes head and then text, in rows of at most Columns. All rows of the text except for the first are
+// indented. head should be as wide as the indent.
 func (p *Printer) Wrapped(head string, indent int, text string) {
 	for i, row := range Wrap(text, Columns(p.W)-indent) {
 		if i > 0 {
@@ -55,22 +56,22 @@ func (p *Printer) Wrapped(head string, indent int, text string) {
 	}
 }
 
-// Fact writes a label, and a text in the next column.
+// Fact writes a label in a narrow column, and a text beside it.
 func (p *Printer) Fact(label, text string) { p.Wrapped(fmt.Sprintf("%-13s ", label), 14, text) }
 
-// Maybe writes a fact unless its text is empty.
+// Maybe writes a fact, but nothing if the text is empty.
 func (p *Printer) Maybe(label, text string) {
 	if text != "" {
 		p.Fact(label, text)
 	}
 }
 
-// inNumber is a blank between digits or before a unit.
+// inNumber matches a space inside a number, as in "12 345", or before its unit.
 var inNumber = regexp.MustCompile(`(\d) (\d{3}\b|ns\b|µs\b|ms\b|s\b|%)`)
 
 const noBreak = "\u00a0"
 
-// Unbroken makes the blanks in numbers, and before their units, non-breaking.
+// Unbroken makes spaces inside numbers, and before their units, non-breaking.
 func Unbroken(text string) string {
 	for range 2 { // twice, because matches do not overlap, and a group of digits may have a blank on both sides
 		text = inNumber.ReplaceAllString(text, "$1"+noBreak+"$2")
@@ -78,10 +79,11 @@ func Unbroken(text string) string {
 	return text
 }
 
-// lineEnd is a line break inside a text, as in some errors.
+// lineEnd matches a line break, as in the text of some errors.
 var lineEnd = regexp.MustCompile(` *\n *`)
 
-// Wrap breaks a text into rows of at most columns, never within a number or before its unit.
+// Wrap breaks a text into rows of at most the given number of columns. It never breaks within a number or before a
+// unit.
 func Wrap(text string, columns int) []string {
 	rows := []string{""}
 	for word := range strings.SplitSeq(Unbroken(lineEnd.ReplaceAllString(text, " ")), " ") {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// fewNames is the longest list of names to print in full.
+// fewNames is the number of names up to which a list is printed completely.
 const fewNames = 20
 
-// Instead returns the answer to an unknown name: the existing names, and the name that was probably meant. A long list
-// is cut, with a hint to --list.
+// Instead returns the end of an error about an unknown name: the names that exist, and the one that the user probably
+// meant. A long list is cut, and refers to --list.
 func Instead(name string, good []string) string {
 	meant := Meant(name, good)
 	switch {
@@ -22,7 +22,7 @@ func Instead(name string, good []string) string {
 	return fmt.Sprintf("there is %s and %d more: --list has all", strings.Join(good[:5], ", "), len(good)-5)
 }
 
-// Names returns the name of each element.
+// Names returns the name of each element of a list.
 func Names[T any](all []T, name func(T) string) (names []string) {
 	for _, t := range all {
 		names = append(names, name(t))
@@ -30,7 +30,7 @@ func Names[T any](all []T, name func(T) string) (names []string) {
 	return names
 }
 
-// Meant returns a hint such as "; did you mean lease?", or nothing if no name is similar.
+// Meant returns a hint such as "; did you mean lease?". It is empty if no name in good is similar.
 func Meant(name string, good []string) string {
 	best, least := "", min(2, (len(name)+1)/3)+1
 	name = strings.ToLower(name)
@@ -48,16 +48,16 @@ func Meant(name string, good []string) string {
 	return "; did you mean " + best + "?"
 }
 
-// otherWord reports whether two short names of equal length differ in a letter, such as none and nope: neither is a
-// typo.
+// otherWord tells whether two short words of equal length have different letters, such as "none" and "nope". Then
+// neither is a misspelling of the other.
 func otherWord(a, b string) bool {
 	const short = 4
 	letters := func(s string) []byte { return slices.Sorted(slices.Values([]byte(s))) }
 	return a != b && len(a) == len(b) && len(a) <= short && !slices.Equal(letters(a), letters(b))
 }
 
-// distance is the number of insertions, deletions, replacements and swaps of neighbours between two words (Damerau
-// 1964).
+// distance returns how many letters must be inserted, deleted, replaced or swapped with a neighbour to make one word
+// the other (Damerau 1964).
 func distance(a, b string) int {
 	row, last := make([]int, len(b)+1), []int(nil)
 	for j := range row {

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// digits is the number of significant digits of a number.
+// digits is the usual number of significant digits.
 const digits = 3
 
-// Duration formats a duration with its unit and three significant digits.
+// Duration formats a duration with three significant digits and a unit.
 func Duration(d time.Duration) string { return duration(d, digits) }
 
-// DurationBeside formats a duration with as many digits as tell it from another one.
+// DurationBeside formats d like Duration, but with more digits if d and other would look the same.
 func DurationBeside(d, other time.Duration) string { return beside(d, other, duration) }
 
 func duration(d time.Duration, digits int) string {
@@ -32,19 +32,19 @@ func duration(d time.Duration, digits int) string {
 	return number(float64(d)/float64(unit), digits) + name
 }
 
-// roundsUp returns the shortest duration that becomes one unit when it is rounded to three digits.
+// roundsUp returns the shortest duration that three digits would round up to one whole unit.
 func roundsUp(unit time.Duration) time.Duration { return unit - unit/2000 }
 
-// Number formats a number with three significant digits, or with all digits before the point if these are more.
+// Number formats a number with three significant digits. It prints all digits before the decimal point in any case.
 func Number(x float64) string { return number(x, digits) }
 
-// NumberBeside formats a number with as many digits as tell it from another one. Beside 2, that is 1.9998 for a number
-// of which Number makes 2.00.
+// NumberBeside formats x like Number, but with more digits if x and other would look the same. For example, beside 2
+// it formats 1.9998 as "1.9998" instead of "2.00".
 func NumberBeside(x, other float64) string { return beside(x, other, number) }
 
-// beside formats x with the fewest digits that make its text differ from the other's.
+// beside formats x with the smallest number of digits that makes its text differ from that of other.
 func beside[T comparable](x, other T, format func(x T, digits int) string) string {
-	const most = 17 // they tell any two numbers apart
+	const most = 17 // enough to distinguish any two numbers
 	text := format(x, digits)
 	for n := digits; n < most && x != other && text == format(other, n); n++ {
 		text = format(x, n+1)
@@ -56,16 +56,16 @@ func number(x float64, digits int) string {
 	if x == 0 {
 		return "0"
 	}
-	// Take the exponent after rounding: 0.9996 needs the decimals of 1.00.
+	// Take the exponent after rounding: 0.9996 becomes 1.00, and needs two decimals.
 	_, exponent, _ := strings.Cut(strconv.FormatFloat(x, 'e', digits-1, 64), "e")
 	e, _ := strconv.Atoi(exponent)
 	return strconv.FormatFloat(x, 'f', min(max(digits-1-e, 0), digits+3), 64)
 }
 
-// Percent formats a fraction as a percentage.
+// Percent formats a share (0 to 1) as a percentage.
 func Percent(share float64) string { return Number(100*share) + " %" }
 
-// Count groups digits by three: "12 345".
+// Count formats an integer with spaces between groups of three digits: "12 345".
 func Count(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	sign := ""
@@ -78,7 +78,7 @@ func Count(n int64) string {
 	return sign + s
 }
 
-// Quantity counts things: "1 page", "3 pages".
+// Quantity formats a number of things, with the plural if needed: "1 page", "3 pages".
 func Quantity[N ~int | ~int64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -86,7 +86,7 @@ func Quantity[N ~int | ~int64](n N, one string) string {
 	return fmt.Sprintf("%s %ss", Count(int64(n)), one)
 }
 
-// List joins names with commas; no names are "none".
+// List joins names with commas. An empty list is "none".
 func List(names []string) string {
 	if len(names) == 0 {
 		return "none"

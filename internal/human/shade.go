@@ -2,11 +2,11 @@ package human
 
 import "math"
 
-// Shades is the number of shades of a strip's cell, as many as a bar has steps in a terminal.
+// Shades is the number of shades of a cell in a strip. A terminal can draw bars with the same number of steps.
 const Shades = 8
 
-// Shade returns how dark a cell is, from 0 to Shades, if the lock was held for this share of the cell's time. It is at
-// least 1 if the lock was held at all. The script of a report uses the same rule.
+// Shade returns the shade of a cell, from 0 to Shades. share is the part of the cell's time in which the lock was
+// held. Any hold gives at least 1. The script of the report has the same rule.
 func Shade(share float64) int {
 	if share <= 0 {
 		return 0

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Table writes rows of cells, the heading first. The argument names is the number of columns, from the left, that
-// identify a row. A table wider than Columns is split into several, each of which begins with these columns.
+// Table writes rows of cells; the first row is the heading. If the table is wider than Columns, it is split into
+// several tables. Each of them begins with the first columns of the rows, as many as names says.
 func (p *Printer) Table(rows [][]string, names int) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -43,10 +43,10 @@ func (p *Printer) Table(rows [][]string, names int) {
 	}
 }
 
-// gap separates two columns.
+// gap is the space between two columns.
 const gap = "  "
 
-// FlushRight aligns columns to the right, as for numbers.
+// FlushRight aligns the cells of some columns to the right, which suits numbers.
 func FlushRight(rows [][]string, columns ...int) {
 	for _, i := range columns {
 		widest := 0

@@ -7,27 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// Visible returns a writer to w that escapes what a terminal would obey: control characters except newline and tab,
-// text direction, and invalid UTF-8. File names and servers' answers can contain them. In JSON strings, the escapes
-// mean the same characters.
+// Visible returns a writer that escapes what could control a terminal: control characters other than newline and tab,
+// changes of text direction, and invalid UTF-8. Names of files and replies of servers may contain them. In JSON
+// strings, the escapes stand for the same characters.
 func Visible(w io.Writer) io.Writer { return &visible{w: w} }
 
 type visible struct {
 	w    io.Writer
-	left []byte // the start of a character that the next Write completes
+	left []byte // first bytes of a character whose other bytes come with the next Write
 }
 
-// Columns is the width of the writer behind v.
+// Columns returns the width of the writer to which v writes.
 func (v *visible) Columns() int { return Columns(v.w) }
 
-// Write writes p with escapes. It returns len(p) unless writing fails.
+// Write writes p with escapes. Without an error it returns len(p), although it may write more bytes.
 func (v *visible) Write(p []byte) (int, error) {
 	text := p
 	if len(v.left) > 0 {
 		text = append(v.left, p...)
 		v.left = nil
 	}
-	out, plain := []byte(nil), 0 // text[plain:] is not in out yet
+	out, plain := []byte(nil), 0 // text[plain:] is not yet in out
 	for i := 0; i < len(text); {
 		c := text[i]
 		if c >= ' ' && c < 0x7f || c == '\n' || c == '\t' {

@@ -5,10 +5,10 @@ import (
 	"os"
 )
 
-// least is the space in bytes that a directory must have. A run's record and verdicts take more.
+// least is the free space in bytes that a directory must have, at the minimum. A run needs more.
 const least = 64 << 10
 
-// Writable returns an error if a directory takes no new file, for example on a full disk.
+// Writable returns an error if no file can be created in a directory, for example because the disk is full.
 func Writable(dir string) error {
 	f, err := os.CreateTemp(dir, ".hammerlock-*")
 	if err != nil {
