@@ -7,13 +7,13 @@ import (
 	"hammerlock/history"
 )
 
-// Cause is a cause of a failure.
+// Cause is a reason why a verdict fails, for example that a lock was granted twice.
 type Cause struct {
 	Name, Means string
-	Remedy      string // what to do, and the files that do it right
+	Remedy      string // what the author of the lock can do, and files with an example
 }
 
-// AllCauses lists the causes that a verdict can fail with.
+// AllCauses lists the causes that failed verdicts can have.
 var AllCauses = []Cause{
 	{history.DoubleGrant,
 		"The lock was granted while another worker certainly had it, and nothing explains it but the lock itself.",
@@ -193,7 +193,7 @@ var AllCauses = []Cause{
 			"See locks/outcome.go."},
 }
 
-// FindCause returns the cause of that name; the zero Cause if there is none.
+// FindCause returns the cause with the name; the zero Cause if there is no such cause.
 func FindCause(name string) (c Cause) {
 	if i := slices.IndexFunc(AllCauses, func(c Cause) bool { return c.Name == name }); i >= 0 {
 		c = AllCauses[i]
@@ -201,7 +201,7 @@ func FindCause(name string) (c Cause) {
 	return c
 }
 
-// breaks returns the names of the claims that the cause breaks.
+// breaks returns the names of the claims that are broken by the cause. A claim is a promise of a lock.
 func (c *Cause) breaks() (names []string) {
 	for _, claim := range history.AllClaims {
 		if slices.Contains(claim.Causes, c.Name) {
@@ -211,7 +211,7 @@ func (c *Cause) breaks() (names []string) {
 	return names
 }
 
-// causes are the glossary entries of AllCauses.
+// causes returns AllCauses as entries of the glossary.
 func causes() (all []Word) {
 	for _, c := range AllCauses {
 		means := c.Means

@@ -1,4 +1,4 @@
-// Package glossary explains the words on screens and in reports and verdicts.
+// Package glossary explains the words that the suite uses in its output.
 package glossary
 
 import (
@@ -8,16 +8,16 @@ import (
 
 // Word is an entry of the glossary.
 type Word struct {
-	// in lower case; names with commas in between are synonyms or belong together
+	// Name is in lower case. Commas separate names that have the same entry.
 	Name  string
 	Group Group
-	Means string // sentences, in Markdown without links
+	Means string // one or more sentences, in Markdown without links
 }
 
-// Group says where a reader meets a word.
+// Group says in which kind of output a reader finds a word.
 type Group string
 
-// The groups, in the order in which a reader meets them.
+// The groups, in the order in which a new reader meets them.
 const (
 	Visits   Group = "Visits and locks"
 	Numbers  Group = "Numbers of bench"
@@ -27,10 +27,10 @@ const (
 	Causes   Group = "Causes of a failure"
 )
 
-// Groups lists the groups.
+// Groups lists all groups, in the order in which a new reader meets them.
 var Groups = []Group{Visits, Numbers, Texts, Changes, Verdicts, Causes}
 
-// All lists the words, group by group.
+// All lists all entries, ordered by group.
 var All = slices.Concat(words, causes())
 
 var words = []Word{
@@ -240,10 +240,10 @@ var words = []Word{
 			"Time in which the holder's process was paused is left out."},
 }
 
-// Names returns the names of an entry.
+// Names returns the names that share the entry.
 func (w *Word) Names() []string { return strings.Split(w.Name, ", ") }
 
-// Find returns the entries with that name: it may be both a verdict's term and a cause.
+// Find returns the entries with the name. There can be two, if the name is both a term and a cause.
 func Find(name string) (all []Word) {
 	for _, w := range All {
 		if slices.Contains(w.Names(), name) {
