@@ -1,4 +1,4 @@
-// Package tour shows how locks fail, one recipe a chapter, with a short run on real servers for each.
+// Package tour shows how locks fail. It has chapters, each about one typical lock, with a short run on real servers.
 package tour
 
 import (
@@ -21,14 +21,14 @@ import (
 	"hammerlock/workload"
 )
 
-// chapter explains one recipe, and names the run that shows it.
+// chapter explains a typical lock, and names the run that shows how it fails or holds.
 type chapter struct {
 	Title, Text           string
 	Lock, Topology, Fault string
 	With                  func(*harness.Plan) // changes the plan of the run; nil = no change
 }
 
-// Chapters lists the tour's chapters in order.
+// Chapters lists the chapters of the tour, in order.
 var Chapters = []chapter{
 	{"No lock", "Eight workers read a counter, wait two milliseconds, and write one more. " +
 		"Two who read the same value write the same value: a page view is lost.", "none", "single", faults.None, nil},
@@ -77,7 +77,7 @@ var Chapters = []chapter{
 		"fenced", "single", "stall-worker", func(p *harness.Plan) { slow(p); p.Counter = workload.RedisFenced }},
 }
 
-// lastLine is the chapter for programs that have a database whose counter compares fencing tokens.
+// lastLine is a further chapter, for a tour that has a database whose counter compares fencing tokens.
 var lastLine = chapter{"The last line of defence",
 	"A failover forgets a grant again, as on the sentinel above, and two hold the lock. No lock on " +
 		"these servers can prevent that, so the verdict is FAIL. But tokens are drawn from the clock, " +
@@ -85,7 +85,7 @@ var lastLine = chapter{"The last line of defence",
 		"It refuses the first holder, whose token is the older one, and no page view is lost.",
 	"fenced-clock", "sentinel", "lost-grant@300ms", nil}
 
-// slow makes holds long: a wrong hand-off is a violation only while the next holder holds.
+// slow makes holds long. Then, after a wrong hand-off, the earlier holder is still there when the next one arrives.
 func slow(p *harness.Plan) { p.Workload.Hold, p.Workload.Think = 30*time.Millisecond, time.Millisecond }
 
 func failingOver(p *harness.Plan) {
@@ -94,7 +94,7 @@ func failingOver(p *harness.Plan) {
 
 func hung(p *harness.Plan) { p.Workload.Workers, p.Duration = 4, 4*time.Second }
 
-// Short is the plan of a short run of a lock with a fault. Its leases are short.
+// Short returns the plan of a short run with short leases, for a lock on a topology with a fault.
 func Short(lock locks.Spec, topology topologies.Spec, fault string) harness.Plan {
 	p := harness.Default()
 	p.Topologies, p.Locks, p.Faults = []topologies.Spec{topology}, []locks.Spec{lock}, []string{fault}
@@ -102,46 +102,46 @@ func Short(lock locks.Spec, topology topologies.Spec, fault string) harness.Plan
 	w := &p.Workload
 	w.Workers, w.TTL, w.Wait = 8, time.Second, 3*time.Second
 	w.Hold, w.Think, w.Retry = 2*time.Millisecond, 2*time.Millisecond, 2*time.Millisecond
-	if topology.Sites > 1 { // simultaneous acquires split the votes, and five servers load the machine more
+	if topology.Sites > 1 { // simultaneous tries split the votes of the sites, and five servers load the machine more
 		w.Workers, w.Think, w.Retry, p.Duration = 4, 5*time.Millisecond, 10*time.Millisecond, 3500*time.Millisecond
 	}
 	return p
 }
 
-// find looks up a chapter's lock and topology. A test checks that they exist.
+// find returns the chapter's lock and topology. A test checks that both exist.
 func (c *chapter) find() (locks.Spec, topologies.Spec) {
 	lock, _ := known.Find(c.Lock)
 	topology, _ := topologies.Find(c.Topology)
 	return lock, topology
 }
 
-// causes returns the causes, from the lock's entry, of which the chapter's run must fail with one; nil if the run must
-// pass.
+// causes returns the expected causes of a chapter: the run must fail with one of them. If it returns nil, the run
+// must pass. fenced is true if the counter compares fencing tokens.
 func (c *chapter) causes(fenced bool) []string {
 	lock, _ := c.find()
 	fault, _, _ := strings.Cut(c.Fault, "@")
 	if lock.Broken != "" || fault == faults.None {
 		fault = ""
 	}
-	if fenced && fault != "lost-grant" { // a fence stops late holders, but not two simultaneous ones
+	if fenced && fault != "lost-grant" { // a fence rejects late stores, but not those of two simultaneous holders
 		return nil
 	}
 	return lock.Expected(fault)
 }
 
-// tourWidth is the width of the text in columns.
+// tourWidth is the width of the text, in columns.
 const tourWidth = 92
 
-// Tour prints the chapters, each with a run.
+// Tour prints the chapters, and the results of their runs.
 type Tour struct {
 	Seed        uint64
 	RedisServer string
-	Database    workload.CounterSpec // its counter compares fencing tokens; zero = no database
+	Database    workload.CounterSpec // a counter that compares fencing tokens; zero = none
 	Out         io.Writer
-	Command     func(harness.Plan) string // the command line that repeats a run
+	Command     func(harness.Plan) string // returns the command line that repeats a run
 }
 
-// Chapters returns the chapters to print.
+// Chapters returns the chapters of this tour. With a database, they include lastLine.
 func (t *Tour) Chapters() []chapter {
 	if t.Database.Name == "" {
 		return Chapters
@@ -151,8 +151,8 @@ func (t *Tour) Chapters() []chapter {
 	return append(slices.Clip(Chapters), last)
 }
 
-// Tell prints all chapters, and calls the function run with their plans. It returns the number of wrong and of
-// undecided chapters. It stops at the first error of a run.
+// Tell prints all chapters. It calls run for each plan, and prints the results. It returns the number of chapters
+// with a wrong result, and of those without a result. It stops at the first error.
 func (t *Tour) Tell(run func(harness.Plan) (*results.Run, error)) (wrong, undecided int, err error) {
 	for i, c := range t.Chapters() {
 		shows, err := t.chapter(run, i, &c)
@@ -168,7 +168,7 @@ func (t *Tour) Tell(run func(harness.Plan) (*results.Run, error)) (wrong, undeci
 	return wrong, undecided, nil
 }
 
-// plan is the plan of a chapter's first run.
+// plan returns the plan of the first run of a chapter.
 func (t *Tour) plan(c *chapter) harness.Plan {
 	lock, topology := c.find()
 	p := Short(lock, topology, c.Fault)
@@ -179,8 +179,8 @@ func (t *Tour) plan(c *chapter) harness.Plan {
 	return p
 }
 
-// chapter prints a chapter: its text, then runs, longer each time, until one shows the effect. It returns whether one
-// did.
+// chapter prints the text of a chapter and makes its run. If the run does not show the expected effect, a longer one
+// follows. It returns Pass if the effect was shown.
 func (t *Tour) chapter(carryOut func(harness.Plan) (*results.Run, error), number int, c *chapter) (
 	shows checker.Status, err error) {
 	p := human.Printer{W: t.Out}
@@ -215,8 +215,8 @@ func (t *Tour) chapter(carryOut func(harness.Plan) (*results.Run, error), number
 	return shows, p.Err
 }
 
-// met compares a run with the expected causes, and says what differs. With a fenced counter, a late holder must be
-// refused, and no page view may be lost.
+// met compares a run with the expected causes. why tells what differs. If the counter compares fencing tokens, it
+// must have refused a store, and no page view may be lost.
 func met(causes []string, run *results.Run, fenced bool) (met checker.Status, why string) {
 	status, summary := run.Safety()
 	met, _ = results.Met(causes, status, run.Verdicts)
@@ -235,7 +235,7 @@ func met(causes []string, run *results.Run, fenced bool) (met checker.Status, wh
 	return met, ""
 }
 
-// explain prints the evidence of a chapter's run, and what is wrong with the run.
+// explain prints the evidence for the result of a chapter's run, and what differs from the expectation.
 func explain(p *human.Printer, run *results.Run, causes []string, why string) {
 	for _, sentence := range story(run, causes) {
 		for i, row := range human.Wrap(sentence, tourWidth-4) {
@@ -263,7 +263,8 @@ func verdictLine(run *results.Run) string {
 	return word + text + "; " + views
 }
 
-// story is the evidence of the verdict with an expected cause, or of the first failed verdict.
+// story returns the evidence for the verdict with an expected cause. Without such a verdict, it returns the evidence
+// for the first one that failed.
 func story(run *results.Run, causes []string) []string {
 	var first []string
 	for i := range run.Verdicts {
