@@ -10,12 +10,12 @@ import (
 	"hammerlock/workload"
 )
 
-// stdout is the process's own standard output; nil if Main was not called.
+// stdout is the standard output of the process; nil if Main was not called.
 var stdout *os.File
 
-// Main runs the tests of a package as m.Run does and returns its code, which you may ignore. It lets the tests start
-// their own program again as a worker process or an explorer. The new processes inherit the environment but not the
-// flags.
+// Main runs the tests of a package, as m.Run does, and returns the exit code, which you may ignore. It lets the tests
+// start their own binary again, as a worker process or an explorer. The new processes inherit the environment, but
+// not the flags.
 func Main(m *testing.M) int {
 	stdout = os.Stdout
 	if child() {
@@ -24,17 +24,18 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// child reports whether Verify or Explore has started this process.
+// child tells whether this process was started by Verify or Explore in another process.
 func child() bool {
 	last := os.Args[len(os.Args)-1]
 	return len(os.Args) > 2 && (last == crew.Command || last == explore.Command)
 }
 
-// childArgs are the arguments of a child process: it runs one test again, up to the call with the lock of that name.
+// childArgs returns the arguments of a child process. The child runs one test again, up to the call of Verify or
+// Explore with the lock of that name.
 func childArgs(name string) []string { return []string{"-test.run=" + exactly(name), name} }
 
-// serve does the work of a child process if the call is the one that it was started for. The rest of the test is
-// skipped.
+// serve makes a child process do its work, if this is the call of Verify or Explore for which it was started. The
+// rest of the test is not run.
 func serve(t *testing.T, s locks.Spec) {
 	t.Helper()
 	n := len(os.Args)

@@ -38,8 +38,8 @@ func play(name string, test func(*testing.T)) string {
 	return "FAIL"
 }
 
-// This is a test of your own package, beside func TestMain(m *testing.M) { hammertest.Main(m) }. Without Scenarios it
-// runs all that suit the lock.
+// Write such a test in your own package, together with func TestMain(m *testing.M) { hammertest.Main(m) }. Without
+// Scenarios, it runs all scenarios that suit the lock.
 func ExampleVerify() {
 	contention, _ := scenarios.Find("contention")
 	TestMyLock := func(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	"hammerlock/results"
 )
 
-// Explore runs clients of the lock on servers in memory, in virtual time. It tries every order of their messages with
-// a bounded number of deviations from the plain order. A violation fails the test with its trace. An exploration that
-// does not end within Options.Budget skips the test, and says how far it came. It needs no server, and checks the
-// lock's client only. With -short it allows one deviation.
+// Explore runs clients of the lock in virtual time, on servers in memory. It tries all orders of their messages that
+// differ from the plain order by a limited number of deviations. A violation fails the test, with a trace. If the
+// exploration does not end within Options.Budget, the test is skipped with a message. Explore needs no real server,
+// and checks only the client side of the lock. With -short it allows one deviation.
 func Explore(t *testing.T, open Open, c Config) {
 	t.Helper()
 	s := begin(t, open, c)
@@ -47,7 +47,7 @@ func Explore(t *testing.T, open Open, c Config) {
 	if r.Found != nil {
 		text += ": " + r.Found.Summary + "\n\n" + r.Found.Text() + "\n"
 	}
-	if _, missing := os.Stat(orders.File); missing == nil { // the file is missing if the lock has ended its process
+	if _, missing := os.Stat(orders.File); missing == nil { // the file is missing if the lock has killed its process
 		saved, err := keep(orders.File)
 		report, wrong := json.MarshalIndent(r, "", "  ")
 		if err = errors.Join(err, wrong); err == nil {
@@ -61,7 +61,8 @@ func Explore(t *testing.T, open Open, c Config) {
 	t.Fatal("\n" + text + "\nrepeat   " + orders.Command)
 }
 
-// bounds are Config.Options or the defaults. Several sites have many more orders of messages than one.
+// bounds returns Config.Options or, if that is nil, the defaults. The defaults are smaller for several sites, which
+// have many more orders of messages.
 func (s *suite) bounds() explore.Options {
 	o := explore.Defaults
 	if s.topology.Sites > 1 {
@@ -70,7 +71,7 @@ func (s *suite) bounds() explore.Options {
 	if s.Options != nil {
 		o = *s.Options
 	}
-	o.Jobs = max(o.Jobs, 1) // schedules that run at the same time would share the package variables of a lock
+	o.Jobs = max(o.Jobs, 1) // parallel schedules would share the package variables of a lock
 	if testing.Short() {
 		o.Deviations = min(o.Deviations, 1)
 	}

@@ -1,10 +1,10 @@
-// Package hammertest tests your own lock in your own "go test". Verify puts it through the scenarios of the command
-// verify, on servers that it starts. Explore tries every interleaving up to a bound, without a server. Both fail the
-// test with the cause, the story and the command that repeats it. A package that uses them needs
+// Package hammertest tests your own lock in your own "go test". Verify runs it in the scenarios of the command
+// "verify", on servers that it starts. Explore tries every order of messages up to a limit, without a server. Both
+// fail the test with a cause, the story, and the command that repeats the test. A package that uses them needs
 //
 //	func TestMain(m *testing.M) { hammertest.Main(m) }
 //
-// A lock that claims Renews records its extensions in Env.Renewals: docs/OWN.md says how.
+// A lock that claims Renews must record its extensions in Env.Renewals; see docs/OWN.md.
 package hammertest
 
 import (
@@ -33,45 +33,49 @@ import (
 	"hammerlock/topologies"
 )
 
-// Open makes one worker's access to the lock; see locks.Lock. It is also called in other processes: they run the test
-// again, up to its call of Verify or Explore.
+// Open makes the access of one worker to the lock; see locks.Lock. It is also called in other processes, which run
+// the test again, up to its call of Verify or Explore.
 type Open func(locks.Env) (locks.Lock, error)
 
-// Config describes the test.
+// Config describes the lock and the test.
 type Config struct {
-	// Claims are the lock's promises; nothing else is judged. There must be at least one.
+	// Claims are the promises of the lock. Nothing else is judged. At least one claim must be set.
 	Claims history.Claims
-	// Topology is a name in topologies.All; empty = single. On several sites Env.Sites has one client for each.
+	// Topology is a name from topologies.All; empty = single. If the topology has several sites, Env.Sites has one
+	// client for each.
 	Topology string
-	// Scenarios are the subtests of Verify; nil = scenarios.All. Unsuitable scenarios are skipped with the reason.
+	// Scenarios are the subtests of Verify; nil = scenarios.All. Those that do not suit the lock are skipped, with
+	// the reason.
 	Scenarios []scenarios.Scenario
-	// Seed repeats another run's schedule; 0 = from HAMMERLOCK_SEED, or random.
+	// Seed repeats the schedule of an earlier run; 0 = the value of HAMMERLOCK_SEED or, without it, a random seed.
 	Seed uint64
 	// Outlives, Queues, Defaults and Linger describe the lock as in locks.Spec. The clients in Env.Sites log in and
-	// select the database. A lock with its own client must do that too, with the Access of Env.Places.
+	// select the database. A lock that makes its own client must do this itself, with the Access of Env.Places.
 	Outlives, Queues, Defaults bool
 	Linger                     func(ttl time.Duration) time.Duration
-	// Options limit Explore; nil = explore.Defaults, or smaller limits on several sites.
+	// Options are limits of Explore; nil = explore.Defaults, with smaller limits for several sites.
 	Options *explore.Options
 }
 
-// Environment variables: two are those of the commands; CI services set the third.
+// Environment variables. The commands use the first two as well; CI services set the third.
 const (
 	seedVariable   = "HAMMERLOCK_SEED"
 	serverVariable = "HAMMERLOCK_REDIS_SERVER"
 	ciVariable     = "CI"
 )
 
-// brief is the only scenario with -short, and briefDuration its length.
+// With -short, Verify runs only the scenario named brief, for the time briefDuration.
 const (
 	brief         = "contention"
 	briefDuration = time.Second
 )
 
-// Verify runs workers that take the lock on real servers, with each scenario as a subtest. A subtest fails if a claim
-// is broken or too little was seen. Without redis-server the test is skipped, or fails if the variable CI is set.
-// With -short it runs one scenario for a second. Runs are saved in the artifact directory of the subtest (go test
-// -artifacts). Without that flag a run that has not passed stays in a temporary directory, which the output names.
+// Verify lets workers take the lock on real servers. Each scenario is a subtest, which fails if a claim is broken, or
+// if too little was seen for a verdict.
+//
+// Without redis-server the test is skipped; if the variable CI is set, it fails. With -short, one scenario runs for a
+// second. Runs are saved in the artifact directory of the subtest (go test -artifacts). Without that flag, a run that
+// did not pass is kept in a temporary directory, which the output names.
 func Verify(t *testing.T, open Open, c Config) {
 	t.Helper()
 	s := begin(t, open, c)
@@ -98,16 +102,16 @@ func Verify(t *testing.T, open Open, c Config) {
 	}
 }
 
-// suite is a call of Verify or Explore.
+// suite is one call of Verify or Explore.
 type suite struct {
 	Config
 	spec     locks.Spec
 	topology topologies.Spec
 	dir      string // directory of the tested package
-	dead     string // why further scenarios are useless; empty = they are not
+	dead     string // why further scenarios are useless; empty = they may run
 }
 
-// begin checks a call before anything is started. It returns nil in a child process.
+// begin checks the arguments of a call, before anything is started. It returns nil in a child process.
 func begin(t *testing.T, open Open, c Config) *suite {
 	t.Helper()
 	c.Topology = cmp.Or(c.Topology, topologies.All[0].Name)
@@ -142,12 +146,12 @@ func begin(t *testing.T, open Open, c Config) *suite {
 	return s
 }
 
-// needServer ends a test if there is no server to start.
+// needServer skips or fails the test if no redis-server is installed.
 func needServer(t *testing.T) {
 	t.Helper()
 	_, err := topologies.FindServer(t.Context(), os.Getenv(serverVariable))
 	if !errors.Is(err, topologies.ErrNoServer) {
-		return // other errors are mistakes, which the plan's check reports
+		return // the check of the plan reports any other error
 	}
 	text := fmt.Sprintf("hammertest: %v; to install one: %s; for a first look without one: %s=%s", err,
 		topologies.InstallHint(), serverVariable, topologies.EmbeddedName)
@@ -157,7 +161,7 @@ func needServer(t *testing.T) {
 	t.Skip(text)
 }
 
-// job is the plan of all scenarios.
+// job returns the job with all scenarios.
 func (s *suite) job(t *testing.T) *harness.Job {
 	t.Helper()
 	p := harness.Default()
@@ -185,7 +189,7 @@ func (s *suite) job(t *testing.T) *harness.Job {
 	return job
 }
 
-// seed draws a random seed, short enough to type, if none is given.
+// seed chooses a random seed if the test and the environment give none. It is short enough to be typed.
 func (s *suite) seed(t *testing.T) {
 	t.Helper()
 	if text := os.Getenv(seedVariable); text != "" {
@@ -201,7 +205,7 @@ func (s *suite) seed(t *testing.T) {
 	}
 }
 
-// command is the command line that repeats a test, or one of its subtests.
+// command returns the command line that repeats a test, or the subtest sub.
 func (s *suite) command(sub string) string {
 	args := []string{"go", "test", "-C", s.dir, "-count", "1", "-artifacts", "-run",
 		exactly(strings.TrimSuffix(s.spec.Name+"/"+sub, "/"))}
@@ -211,12 +215,13 @@ func (s *suite) command(sub string) string {
 	return driver.Join(append(args, "."))
 }
 
-// exactly returns the pattern that matches one test only.
+// exactly returns a pattern for -run that matches only the test or subtest of that name.
 func exactly(name string) string {
 	return "^" + strings.ReplaceAll(regexp.QuoteMeta(name), "/", "$/^") + "$"
 }
 
-// keep moves a run out of the test's temporary directory. With -artifacts it stays where it is.
+// keep moves a saved run out of the temporary directory, which is deleted after the test. With -artifacts, it does
+// not move the run.
 func keep(run string) (string, error) {
 	if f := flag.Lookup("test.artifacts"); f != nil && f.Value.String() == "true" {
 		return run, nil
@@ -229,7 +234,6 @@ func keep(run string) (string, error) {
 	return saved, os.Rename(run, saved)
 }
 
-// run runs one scenario.
 func (s *suite) run(t *testing.T, job *harness.Job) {
 	t.Helper()
 	out := t.ArtifactDir()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAttachedFaultsFromOutside breaks links in front of clients, workers and processes, and, with permission only, the
-// server.
+// TestAttachedFaultsFromOutside injects faults on an attached server. The suite may cut its own connections, and stop
+// its own workers and processes. It may slow the server down only if the user allows that.
 func TestAttachedFaultsFromOutside(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

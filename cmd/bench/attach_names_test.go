@@ -11,8 +11,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// nameOf is a name that the servers of this machine resolve, and nobody else need: an address as one number, which is
-// good for getaddrinfo and no host name in the DNS.
+// nameOf returns a name for a node that servers on this machine can resolve: its IP address as a hexadecimal number.
+// The function getaddrinfo accepts such a name, although the DNS does not know it.
 func nameOf(t *testing.T, n *topologies.Node) (name, port string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(n.Addr())
@@ -79,8 +79,8 @@ func TestAttachedToSentinelsThatAnnounceNames(t *testing.T) {
 	secondName(t, top, args)
 }
 
-// secondName gives replicas a second name, by which a failover would make one a replica of itself: that is said before
-// a run.
+// secondName gives replicas a second name. In a failover, Sentinel could then make a server the replica of itself.
+// The suite must report that before the run.
 func secondName(t *testing.T, top *topologies.Topology, args []string) {
 	t.Helper()
 	for _, n := range top.Nodes {

@@ -111,8 +111,8 @@ func strange(line string) string {
 	return ""
 }
 
-// managed are the commands that manage a server, which MONITOR does not show, as far as it was sent them by somebody
-// else than these tests and they are not harmless. That a server refused them is no excuse.
+// managed returns the commands for managing a server that the suite sent to it. It leaves out harmless commands, and
+// those of these tests. MONITOR does not show such commands. Commands that the server refused are included.
 func managed(t *testing.T, n *topologies.Node) (sent []string) {
 	t.Helper()
 	stats := fmt.Sprint(testbed.Command(t, n, "INFO", "commandstats"))
@@ -147,8 +147,8 @@ type reported struct {
 	code int
 }
 
-// attached runs a command of the suite in a directory. When it has found the servers, no process of the machine may
-// show the secret.
+// attached runs a command of the suite in a directory. While worker processes run, it checks that no process on the
+// machine has the secret in its arguments.
 func attached(t *testing.T, dir, secret, name string, args ...string) reported {
 	t.Helper()
 	attaching.Lock()
@@ -181,8 +181,8 @@ func attached(t *testing.T, dir, secret, name string, args ...string) reported {
 	return reported{all.String(), 0}
 }
 
-// attaching is held while a program runs that is given a password: for a moment it shows its arguments, and shown sees
-// all processes.
+// attaching is locked while a program runs that gets a password as an argument. For a moment its arguments have the
+// password, and the function shown looks at all processes.
 var attaching sync.Mutex
 
 // shown looks for a secret in the arguments of all processes.
@@ -233,8 +233,9 @@ func digest(t *testing.T, n *topologies.Node) (sum string) {
 	return sum
 }
 
-// TestAttachedTouchesNothingElse works as a user who is limited to the prefix, beside many keys of others, and looks at
-// all that the server is sent, at those keys, and for the password.
+// TestAttachedTouchesNothingElse runs the suite as a user who may only use keys with the prefix, beside many other
+// keys. It checks all commands that the server gets, and that the other keys are unchanged. No saved file has the
+// password.
 func TestAttachedTouchesNothingElse(t *testing.T) {
 	t.Parallel()
 	top := others(t, "single")
@@ -288,8 +289,8 @@ func TestAttachedTouchesNothingElse(t *testing.T) {
 	}
 }
 
-// TestAttachedRunsThatWereKilledAreCleared kills a run in the middle: the next one removes its keys and says so. A run
-// that goes on beside it keeps its own.
+// TestAttachedRunsThatWereKilledAreCleared kills a run. The next run reports that it has removed the keys of the
+// killed run. It does not remove the keys of a run that is still in progress.
 func TestAttachedRunsThatWereKilledAreCleared(t *testing.T) {
 	for _, kind := range []string{"single", "cluster"} {
 		t.Run(kind, func(t *testing.T) {

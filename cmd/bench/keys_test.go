@@ -22,8 +22,8 @@ const (
 	endKey   = "\x1bOF"
 )
 
-// shows waits until a pattern is on the screen that satisfies ok, and returns what the groups of it match. A screen
-// writes only what is new; so it is asked for all of it, again and again.
+// shows waits until the screen has a match of the pattern for which ok returns true. It returns the groups of the
+// match. The program writes only changes to the screen, so shows makes it redraw the whole screen now and then.
 func (s *seat) shows(pattern string, ok func(groups []string) bool) []string {
 	s.t.Helper()
 	s.forget()
@@ -51,8 +51,8 @@ func alone(t *testing.T) *seat {
 		"--duration", "10m", "--lease", "200ms", "--fault", "none", "--out", "runs")
 }
 
-// byHand are the names and notes of what a person did, from the history of the seat's run, and how many of it were
-// healed.
+// byHand reads the faults that a person injected from the history of the run. It returns their names with notes, and
+// how many of them were healed.
 func (s *seat) byHand() (notes []string, healed int) {
 	s.t.Helper()
 	h, err := history.Open(filepath.Join(s.out, "runs", "latest", results.HistoryFile))

@@ -16,15 +16,15 @@ import (
 	"hammerlock/internal/live"
 )
 
-// TestLivePage watches a job of two runs from outside: its address is printed, its events come, and at the end the page
-// is the report.
+// TestLivePage opens the web page of a job with two runs. The job prints the address of the page and sends events. At
+// the end the page is the report.
 func TestLivePage(t *testing.T) {
 	t.Parallel()
 	live.Again(t, func(int) string { return livePage(t) })
 }
 
-// livePage is undecided if the job, or the few seconds for which its page waits for readers, are over before they are
-// used.
+// livePage returns a reason if it could not decide: the job, or the time for which the page waits for readers, was
+// over too early.
 func livePage(t *testing.T) (undecided string) {
 	url, code, stdout := watched(t, t.Context(), "--redis-server", "embedded", "--lock", "lease,spin", "--workers", "3",
 		"--duration", "3s", "--warmup", "200ms")

@@ -68,8 +68,9 @@ func server(t *testing.T, tmp string) *os.Process {
 	return p
 }
 
-// TestAloneAStallShowsInTheResponse is the test of coordinated omission: the lock's server stands still for a tenth of
-// an open-loop run. Of the visits that were due then a tenth waited for nine tenths of the stall or longer.
+// TestAloneAStallShowsInTheResponse tests against coordinated omission. The server of the lock stops for a tenth of a
+// run with an open loop. So a tenth of all visits is due during the stop. The p99 of the response must be about nine
+// tenths of the stop.
 func TestAloneAStallShowsInTheResponse(t *testing.T) {
 	var stall time.Duration // as it was: on a busy machine the server goes on late
 	program, during := build(t), func(tmp string) {
@@ -117,9 +118,9 @@ func TestAloneAStallShowsInTheResponse(t *testing.T) {
 	t.Logf("\n%s", text)
 }
 
-// TestAloneStarvation lets 32 workers fight for one page. With a long backoff the worker that has just released is
-// first again, and others wait for ever; with a short one nobody starves. The longer one looks, the more of those
-// who starve have their turn after all.
+// TestAloneStarvation: 32 workers compete for one page. With a long backoff, the worker that has released the lock
+// also gets it next, and others starve. With a short backoff, no worker starves. A longer run would show fewer
+// starving workers, because each gets its turn at some time.
 func TestAloneStarvation(t *testing.T) {
 	program := build(t)
 	for retry, duration := range map[string]string{"50ms": "2s", "1ms": "5s"} {

@@ -16,8 +16,9 @@ import (
 	wait "hammerlock/internal/live"
 )
 
-// TestNoPauseExcusesAServiceThatLosesViews stops bench for longer than any pause that is recorded, in the middle of a
-// run of a service that reads a count and writes the next one. It has no lease that a pause could outlast.
+// TestNoPauseExcusesAServiceThatLosesViews: the service reads the count, and writes the next one, without a lock.
+// Bench is stopped for longer than any pause that it records. The pause must not excuse lost page views, since there
+// is no lease that could end during it.
 func TestNoPauseExcusesAServiceThatLosesViews(t *testing.T) {
 	t.Parallel()
 	var views, visits atomic.Int64

@@ -17,8 +17,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestDocumentsFitTheirSchemas checks a record, a summary and a saved plan against what schema prints, and that a field
-// of another type does not fit.
+// TestDocumentsFitTheirSchemas: a record, a summary and a saved plan are valid under the schemas that the command
+// "schema" prints. A document with a field of another type is invalid.
 func TestDocumentsFitTheirSchemas(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "runs")

@@ -20,8 +20,9 @@ import (
 // stopped is longer than the leases that are renewed, and these are long enough for renewals on a slow machine.
 const stopped = 2500 * time.Millisecond
 
-// TestWhatNobodyPlanned ends a server, or stops the suite for longer than a lease, in runs without faults: each ends
-// inconclusive, names what happened and accuses no lock. Attempts that follow are not disturbed, and pass.
+// TestWhatNobodyPlanned: in runs without faults, a server is killed, or the suite is stopped for longer than a lease.
+// Each run ends inconclusive, reports what happened, and does not blame the lock. Further attempts are undisturbed,
+// and pass.
 func TestWhatNobodyPlanned(t *testing.T) {
 	t.Parallel()
 	kill := func(t *testing.T, _ int, servers []int) { send(t, syscall.SIGKILL, servers...) }
@@ -84,7 +85,7 @@ func send(t *testing.T, s syscall.Signal, pids ...int) {
 	}
 }
 
-// during runs a command, does something to it when it says that it works, and returns what it printed and its exit
+// during runs a command, and calls do when the command reports its first visits. It returns the output and the exit
 // code.
 func during(t *testing.T, args []string, do func(t *testing.T, suite int, servers []int)) (string, int) {
 	t.Helper()

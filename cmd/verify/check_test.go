@@ -17,8 +17,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestLiveCheckSaysWhatTheRunSaid: whatever was saved, of verify or bench, check finds the same verdicts, one run at a
-// time and all at once, and ends with the same exit code.
+// TestLiveCheckSaysWhatTheRunSaid: for any saved run of verify or bench, the command "check" finds the same verdicts.
+// It checks the runs one by one, and all together. Its exit code is that of the run.
 func TestLiveCheckSaysWhatTheRunSaid(t *testing.T) {
 	t.Parallel()
 	some := "--scenario=late-holder,crash"

@@ -18,9 +18,9 @@ import (
 	"hammerlock/internal/live"
 )
 
-// TestKilledFleetsLeaveNothing kills processes of runs with agents at random moments: the coordinator, in half of the
-// runs after an agent, a worker process or the server. No process and no directory is left. To kill two hundred: -run
-// KilledFleets -count 10.
+// TestKilledFleetsLeaveNothing kills the coordinator of a run with agents at a random moment. In half of the runs, it
+// first kills an agent, a worker process or the server. Afterwards no process and no directory is left. For two
+// hundred kills: -run KilledFleets -count 10.
 func TestKilledFleetsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	kills := 20
@@ -66,8 +66,8 @@ func killFleet(t *testing.T, r *rand.Rand, dir, mark string) (killed []string) {
 	if all := marked(mark); r.IntN(2) == 0 && len(all) > 0 {
 		pids := make([]int, 0, len(all))
 		for pid, name := range all {
-			// Whoever kills the shell as well must clean up. Until its exec, what the coordinator starts looks like
-			// itself.
+			// Do not kill a shell, because it cleans up. A process that the coordinator has started has the
+			// coordinator's name until its exec, so do not kill it, either.
 			if name != "sh" && (name != "verify --topology" || pid == cmd.Process.Pid) {
 				pids = append(pids, pid)
 			}

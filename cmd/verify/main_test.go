@@ -43,8 +43,8 @@ func lease(name string, with func(locks.Lock) locks.Lock) locks.Spec {
 	return spec
 }
 
-// queueing lets nobody else ask while somebody waits for the server's answer, and does not say so: virtual time stops
-// then.
+// queueing is a lock with a mistake: a client that wants the lock waits, on a mutex, for the reply to another client.
+// In virtual time, such a hidden wait stops the clock.
 type queueing struct{ locks.Lock }
 
 var queue sync.Mutex

@@ -42,8 +42,9 @@ func visits(t *testing.T, c redis.UniversalClient) {
 	})
 }
 
-// TestRecorderOfAKilledWatch: the history around a violation is saved as a run while the watch goes on, and judged with
-// the cause that the whole has. What the recorder has is there after kill -9, with the violation of before.
+// TestRecorderOfAKilledWatch: during a watch, the history around a violation is saved as a run. The verdict on this
+// run has the same cause as the verdict on the whole watch. After kill -9, the files of the recorder still have the
+// violation.
 func TestRecorderOfAKilledWatch(t *testing.T) {
 	t.Parallel()
 	s := testbed.Up(t, "single", topologies.Options{}).Sites[0]
