@@ -98,7 +98,7 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code i
 	return Usage
 }
 
-// work is the main function of a worker process. It needs no signals: the suite ends its workers itself.
+// work is the main function of a worker process. It installs no signal handlers, because the suite ends the process.
 func (e Env) work(ctx context.Context) int {
 	err := crew.Child(ctx, e.Stdin, e.Stdout, e.knows())
 	e.complain(err)

@@ -47,7 +47,7 @@ type Document struct {
 	Expected   []results.Expected   `json:"expected,omitempty"`
 }
 
-// Exit is the exit code of a command with its reason. Passed needs no reason.
+// Exit is the exit code of a command. Reason tells why; it is empty if all went well.
 type Exit struct {
 	Code   int    `json:"code"`
 	Reason string `json:"reason"`

@@ -25,7 +25,7 @@ const (
 // variable is a setting, such as the rate, whose largest acceptable value the search can find.
 type variable struct {
 	name   string
-	search compare.Search // smallest and largest value to try
+	search compare.Search // first value to try, and the largest
 	get    func(*workload.Shape) float64
 	set    func(*workload.Shape, float64)
 }

@@ -28,9 +28,9 @@ func (c Cost) Since(before Cost) Cost {
 // managing lists commands that never count as work for visits: they open and keep connections, or ask for roles.
 // Locks do not send them during visits.
 //
-// All other commands of locks count. Commands of the suite itself, and messages of sentinels, must be subtracted. But
-// a server counts calls by command, and not by client. So the suite counts the commands that it sends, and the messages of sentinels as
-// they arrive.
+// All other commands of locks count. Commands of the suite itself, and messages of sentinels, must be subtracted.
+// But a server counts calls by command, and not by client. So the suite counts the commands that it sends, and the
+// messages of sentinels as they arrive.
 //
 // This was checked without visits, for 2.5 s on each topology: the servers executed hundreds of commands, and none
 // counted. A single replica got 72 messages from sentinels. During 3 s of visits on single and redlock, the clients

@@ -46,7 +46,7 @@ func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, 
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	if d.spec.Orders.Lock.Claims.Sets && replica(ctx, n) {
-		return // the primary may have deleted a key of a refused try already
+		return // the key of a refused try may not be deleted yet
 	}
 	for key, page := range d.Pages[:min(lookPages, len(d.Pages))] {
 		there, err := see(ctx, lane, history.Sight, key, page.Lock, number, n)

@@ -147,7 +147,7 @@ func (b *batch) take(o outcome) {
 		} else if b.Enough != nil && b.Enough(o.run) {
 			b.ended = "a run before it has shown what was asked for"
 		}
-		if o.longer <= 1 { // with a longer run, the lock may still be granted
+		if o.longer <= 1 { // else the machine was too slow for a grant
 			b.dead = cmp.Or(b.dead, o.run.NeverGranted())
 		}
 		if o.longer > 0 {

@@ -38,7 +38,7 @@ type costs struct {
 	phases   []deployment.Cost
 }
 
-// reading is one reading of the servers' counters: the planned time, and how late the counters were read.
+// reading is one reading of the servers' counters. It has the time of the reading, and how late that was.
 type reading struct {
 	deployment.Cost
 	at, late time.Duration

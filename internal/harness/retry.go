@@ -79,8 +79,8 @@ func (c *Combination) stretch(by int) {
 	}
 }
 
-// idle returns how long the lock may be free while workers wait, without counting as a mistake. It is one second for
-// each factor by which times have grown, because planned pauses of holders have grown, too.
+// idle returns how long a judge lets the lock be free while workers wait; 0 = the usual second. If times have
+// grown, planned pauses of holders have grown, too. So the result is as many seconds as the factor.
 func (c *Combination) idle() time.Duration { return time.Duration(c.Stretched) * time.Second }
 
 // short returns the factor by which the times of a scenario must grow so that the lock's program can keep its leases;

@@ -8,15 +8,15 @@ import (
 	"hammerlock/results"
 )
 
-// limit is a symptom that the load generator is overloaded. If its value is at least suspect, measurements are
-// suspect. If its value is at least saturated, they are wrong.
+// limit is a symptom of an overloaded load generator. If its value is at least suspect, the generator is suspect. If
+// the value is at least saturated, the generator is saturated.
 type limit struct {
 	value, suspect, saturated float64
 	text                      string
 }
 
-// Shares of the CPU cores, 0 to 1. If other programs or the hypervisor use at least suspectOthers, measurements are
-// suspect. They are disturbed if both together use at least disturbing, and the machine uses at least halfBusy.
+// Shares of the CPU cores, 0 to 1. If other programs or the hypervisor use at least suspectOthers, the generator is
+// suspect. It is disturbed if both together use at least disturbing, and the whole machine uses at least halfBusy.
 const suspectOthers, disturbing, halfBusy = 0.1, 0.25, 0.5
 
 // judge decides whether the load generator distorts the measurement. The limits are conventions. Timers, for example,

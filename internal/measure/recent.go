@@ -23,7 +23,7 @@ type Buckets struct {
 }
 
 // Parameters of Prometheus native histograms. Bucket i ends at 2^(i/2^NativeSchema) seconds, so that each is 9 %
-// wider than the one before. Shorter durations count in the first bucket (1 µs), longer ones in the last (1 h).
+// wider than the one before. The first bucket also has all durations below 1 µs, and the last one those above 1 h.
 const (
 	NativeSchema = 3
 	NativeFirst  = -160

@@ -15,7 +15,7 @@ type Snapshot struct {
 	Stage     string        // starting, running, judging, saved, or replay
 	From, To  time.Duration // start and end of the measurement
 	Paused    bool          // a replay is paused
-	Speed     float64       // factor of a replay's speed; 0 = 1, the speed of the run
+	Speed     float64       // speed of a replay relative to the run; 0 = the same speed
 	Steps     []Step        // steps of the start, the latest last
 	Seconds   []Second      // the last minute, the oldest second first; the newest second is not over
 	Latency   []LatencyRow

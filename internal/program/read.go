@@ -16,7 +16,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// Since returns the operations so far, except for the first n. Later traffic may still change the last ones.
+// Since returns the operations so far, except for the first n. Later replies may still change them.
 func (s *Source) Since(n int) []history.Op { return s.reader.Since(n) }
 
 // Written returns the history. If over is true, the watch has ended, and the history is complete. Otherwise it is the

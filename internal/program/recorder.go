@@ -200,7 +200,8 @@ func (c *recorder) violated(n *witness.Notice) {
 }
 
 // ripe returns the locks whose violations should be cut out now. After a cut of a lock, its further violations wait
-// for as long as the recorder keeps operations. At the end of the watch (over = true), all violations are cut out.
+// for as long as the recorder keeps operations. At the end of the watch (over = true), they need not
+// wait. Violations of the last seconds (see cutAfter) are in no cut, but the history of the whole watch has them.
 func (c *recorder) ripe(now time.Duration, over bool) (all []Violated) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -92,8 +92,8 @@ func TestLiveRecorder(t *testing.T) {
 	}
 }
 
-// TestRipe: a lock is cut out some time after its first violation. A second cut must wait, as long as the recorder
-// keeps operations. The cut at the end does not wait.
+// TestRipe: a lock is cut out some time after its first violation. Later violations of the lock wait for the next
+// cut, for as long as the recorder keeps operations. At the end they need not wait.
 func TestRipe(t *testing.T) {
 	c := newRecorder(time.Minute)
 	violate := func(key string, at time.Duration) {

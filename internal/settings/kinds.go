@@ -67,8 +67,8 @@ func (s *Set) Duration(f Flag, to *time.Duration) {
 	})
 }
 
-// Integer declares a flag for an integer from 1 to most. If most is 0, any integer is accepted, and the plan checks
-// it.
+// Integer declares a flag for an integer from 1 to most. If most is 0, Integer accepts any integer, and a
+// later check of the plan limits it.
 func (s *Set) Integer(f Flag, to *int, most int) {
 	preset := *to
 	s.Add(f, "n", strconv.Itoa(preset), func(text string) error {
