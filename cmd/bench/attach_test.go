@@ -147,8 +147,8 @@ type reported struct {
 	code int
 }
 
-// attached runs a command of the suite in a directory. While worker processes run, it checks that no process on the
-// machine has the secret in its arguments.
+// The function attached runs a command of the suite in a directory. While worker processes run, it checks that no
+// process on the machine has the secret in its arguments.
 func attached(t *testing.T, dir, secret, name string, args ...string) reported {
 	t.Helper()
 	attaching.Lock()

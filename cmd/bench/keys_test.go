@@ -22,8 +22,9 @@ const (
 	endKey   = "\x1bOF"
 )
 
-// shows waits until the screen has a match of the pattern for which ok returns true. It returns the groups of the
-// match. The program writes only changes to the screen, so shows makes it redraw the whole screen now and then.
+// The method shows waits until the screen has a match of the pattern for which ok returns true. It returns the groups
+// of the match. The program writes only changes to the screen, so shows makes it redraw the whole screen now and
+// then.
 func (s *seat) shows(pattern string, ok func(groups []string) bool) []string {
 	s.t.Helper()
 	s.forget()

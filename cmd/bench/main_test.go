@@ -18,8 +18,9 @@ func TestMain(m *testing.M) {
 	testscript.Main(suite{m}, map[string]func(){"bench": main, "verify": verify})
 }
 
-// suite runs all tests of the package. They share one binary of the program, built as users build it. Measurements,
-// and tests at a terminal, must not use a binary with the race detector, even if the tests themselves have it.
+// The type suite runs all tests of the package. They share one binary of the program, built as users build it.
+// Measurements, and tests at a terminal, must not use a binary with the race detector, even if the tests themselves
+// have it.
 type suite struct{ *testing.M }
 
 // built is where the program is; build makes it when the first test needs it.

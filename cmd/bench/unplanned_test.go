@@ -85,8 +85,8 @@ func send(t *testing.T, s syscall.Signal, pids ...int) {
 	}
 }
 
-// during runs a command, and calls do when the command reports its first visits. It returns the output and the exit
-// code.
+// The function during runs a command, and calls do when the command reports its first visits. It returns the output
+// and the exit code.
 func during(t *testing.T, args []string, do func(t *testing.T, suite int, servers []int)) (string, int) {
 	t.Helper()
 	tmp := t.TempDir()

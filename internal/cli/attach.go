@@ -90,8 +90,8 @@ func (o *options) resolveAttached() {
 	}
 }
 
-// attached gives the plan the passwords of an existing deployment, and a function that prints messages about it. The
-// function prints each line only once.
+// The method attached gives the plan the passwords of an existing deployment, and a function that prints messages
+// about it. The function prints each line only once.
 func (e Env) attached(o *options) {
 	said := map[string]bool{}
 	o.plan.Attach.Secrets = e.secrets

@@ -33,7 +33,7 @@ var firstLoads = []func(*harness.Plan){
 	},
 }
 
-// loads returns the loads to run in turn: firstLoads, or a single one if a flag or a file sets the load.
+// The method loads returns the loads to run in turn: firstLoads, or a single one if a flag or a file sets the load.
 func (o *options) loads() []func(*harness.Plan) {
 	p := &o.plan
 	own := p.Verify || p.Service != nil || len(p.Services) > 0 || p.Fleet.Agents != "" || o.File != "" || o.count > 1 ||
@@ -98,7 +98,7 @@ func firstOfEach(runs []results.Run) (first []*results.Run) {
 	return first
 }
 
-// answers returns the rows of the table for choosing a topology.
+// The function answers returns the rows of the table for choosing a topology.
 func answers(runs []results.Run, gone []results.Failover) (all []results.Answer) {
 	for _, r := range firstOfEach(runs) {
 		a := results.Answer{Run: r, Safe: "-", Gone: "-"}

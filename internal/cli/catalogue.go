@@ -90,7 +90,8 @@ var lockGroups = map[string]func(locks.Spec) bool{
 // faultNames lists the values of --fault, without suffixes such as @2s (a time) or @granted (a point of a visit).
 func faultNames() []string { return append([]string{faults.Auto, faults.None}, faults.Names()...) }
 
-// knows returns the topologies, locks and counters that the command and its worker processes can find by name.
+// The method knows returns the topologies, locks and counters that the command and its worker processes can find by
+// name.
 func (e Env) knows() crew.Catalogue {
 	return crew.Catalogue{
 		Topologies: slices.Concat(topologies.All, e.More.Topologies), Locks: slices.Concat(known.Locks, e.More.Locks),

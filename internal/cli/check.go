@@ -59,8 +59,8 @@ func judgeFiles(o *options, args []string) (all []results.Judgement, err error) 
 	return results.Standing(all), errors.Join(errs...)
 }
 
-// judged judges saved data again. The path names a saved run, the directory of a run whose process was killed, or a
-// history file. If nothing could be read, the field Saved of the result is empty.
+// The function judged judges saved data again. The path names a saved run, the directory of a run whose process was
+// killed, or a history file. If nothing could be read, the field Saved of the result is empty.
 func judged(path string) (j results.Judgement, err error) {
 	r, err := record(path)
 	if err == nil && r != nil && r.Recorded {

@@ -166,8 +166,8 @@ func (e Env) simple(o *options, do func(ctx context.Context, args []string) erro
 	}
 }
 
-// takes returns a check of the number of arguments. Its error about a superfluous argument suggests a command or a
-// flag that the user may have meant.
+// The function takes returns a check of the number of arguments. Its error about a superfluous argument suggests a
+// command or a flag that the user may have meant.
 func takes(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least {

@@ -47,9 +47,9 @@ func (o *options) unexpected() {
 	}
 }
 
-// wanted returns the rows that the table of --expect has for a lock. A broken lock has one row: it must show one of
-// its causes. A correct lock has a row for its default run, and one for each fault or scenario that it is expected to
-// fail.
+// The function wanted returns the rows that the table of --expect has for a lock. A broken lock has one row: it must
+// show one of its causes. A correct lock has a row for its default run, and one for each fault or scenario that it is
+// expected to fail.
 func wanted(l locks.Spec) (all []results.Expected) {
 	if l.Broken != "" {
 		return []results.Expected{{Lock: l.Name, Causes: l.Expected("")}}
@@ -315,7 +315,8 @@ func (x *expecting) parts(l locks.Spec, p harness.Plan) (all []expectedPart) {
 	return all
 }
 
-// row runs the parts of a row until one shows an expected cause. It returns false if the whole series must end.
+// The method row runs the parts of a row until one shows an expected cause. It returns false if the whole series must
+// end.
 func (x *expecting) row(yield func(*step) bool, r *expectedRow) (goesOn bool) {
 	begun := time.Now()
 	defer func() { r.Took = time.Since(begun) }()

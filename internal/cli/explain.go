@@ -130,7 +130,8 @@ func aboutLock(s locks.Spec) (name, doc string) {
 	return s.Name, doc
 }
 
-// named looks for a name in a list. If the list has the name, named calls add with the kind and the description.
+// The function named looks for a name in a list. If the list has the name, named calls add with the kind and the
+// description.
 func named[T any](all []T, name string, of func(T) (name, doc string), kind string, add func(kind, doc string)) {
 	for _, t := range all {
 		if is, doc := of(t); is == name {
@@ -139,7 +140,7 @@ func named[T any](all []T, name string, of func(T) (name, doc string), kind stri
 	}
 }
 
-// explained returns all words that "bench explain" knows, sorted.
+// The function explained returns all words that "bench explain" knows, sorted.
 func explained(k crew.Catalogue) (all []string) {
 	for _, w := range glossary.All {
 		all = append(all, w.Names()...)

@@ -141,7 +141,7 @@ func (e Env) explore(ctx context.Context, s signals, x *exploreOptions) int {
 	return e.answer(x.options, result{exit: exit, document: document, text: text})
 }
 
-// orders collects all mistakes, and returns the explorations to run.
+// The method orders collects all mistakes, and returns the explorations to run.
 func (x *exploreOptions) orders() (list []explore.Orders, err error) {
 	if x.replay != "" {
 		r, err := savedExploration(x.replay)
@@ -217,8 +217,8 @@ func (x *exploreOptions) ofRight() (list []explore.Orders) {
 	return list
 }
 
-// one explores a lock. If that finds a counterexample, it saves the counterexample as a run, and returns the
-// directory of the run; otherwise dir is empty. A replay or a sweep is not saved.
+// The method one explores a lock. If that finds a counterexample, it saves the counterexample as a run, and returns
+// the directory of the run; otherwise dir is empty. A replay or a sweep is not saved.
 func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.Report, dir string, err error) {
 	if o.Replay || o.Sweep != nil {
 		if r, err = explore.InProcess(stop, o); r.Found != nil {

@@ -77,7 +77,7 @@ func (e Env) helpOf(c *cobra.Command) error {
 // sectionWidth is the largest width of the line about a section, in columns.
 const sectionWidth = 80
 
-// some appends the names of flags to a text, as long as it stays within sectionWidth.
+// The function some appends the names of flags to a text, as long as it stays within sectionWidth.
 func some(text string, flags *pflag.FlagSet) string {
 	full := false
 	flags.VisitAll(func(f *pflag.Flag) {

@@ -135,7 +135,7 @@ func (e Env) shell(all []string) string {
 	return all[0]
 }
 
-// below returns the names of a command's visible subcommands.
+// The function below returns the names of a command's visible subcommands.
 func below(c *cobra.Command) []string {
 	shown := slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool { return sub.Hidden })
 	return human.Names(shown, (*cobra.Command).Name)

@@ -32,7 +32,7 @@ func (c collector) send(kind prometheus.ValueType, name, help string, value floa
 	c.to <- prometheus.MustNewConstMetric(c.desc(name, help, labels), kind, value)
 }
 
-// with returns a copy of the labels with one more label.
+// The function with returns a copy of the labels with one more label.
 func with(labels lockLabels, name, value string) lockLabels {
 	more := lockLabels{name: value}
 	maps.Copy(more, labels)
@@ -75,7 +75,7 @@ func collectLocks(to chan<- prometheus.Metric, now measure.LockState) {
 	}
 }
 
-// holds sends the metrics that can be derived from changes of keys.
+// The method holds sends the metrics that can be derived from changes of keys.
 func (c collector) holds(r *measure.LockRow, labels lockLabels) {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	c.send(gauge, "held", "locks that are held", float64(r.HeldNow), labels)
@@ -97,7 +97,7 @@ func (c collector) holds(r *measure.LockRow, labels lockLabels) {
 	c.to <- histogram(c.desc("hold_seconds", "how long locks were held", labels), &r.LockTimes.Hold)
 }
 
-// clients sends the metrics that can only be derived from the requests of clients.
+// The method clients sends the metrics that can only be derived from the requests of clients.
 func (c collector) clients(r *measure.LockRow, labels lockLabels) {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	n := r.Clients

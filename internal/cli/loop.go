@@ -19,8 +19,8 @@ import (
 	"hammerlock/results/compare"
 )
 
-// series runs several plans, one after the other. It forecasts the time, handles interrupts, ends early when there is
-// a reason, and keeps outputs open during all runs.
+// The type series runs several plans, one after the other. It forecasts the time, handles interrupts, ends early when
+// there is a reason, and keeps outputs open during all runs.
 type series struct {
 	e    Env
 	o    *options
@@ -144,8 +144,8 @@ func (s *series) saved(dir string) {
 	}
 }
 
-// show runs a job, and sends its events to the outputs of the command. It opens a dashboard or progress lines for the
-// job, unless the series prints its own progress.
+// The method show runs a job, and sends its events to the outputs of the command. It opens a dashboard or progress
+// lines for the job, unless the series prints its own progress.
 func (s *series) show(ctx context.Context, sig signals, job *harness.Job) (runs []results.Run, err error) {
 	var own shows
 	if !s.tells {
@@ -167,7 +167,7 @@ func (o *options) inTurn() {
 	o.plan.Jobs = 1
 }
 
-// left estimates the time that the remaining runs take. It returns 0 if that is unknown.
+// The method left estimates the time that the remaining runs take. It returns 0 if that is unknown.
 func (s *series) left() time.Duration {
 	if s.ended == 0 || s.runs == 0 {
 		return 0
@@ -183,7 +183,7 @@ func (s *series) foretell(job *harness.Job, times int) {
 	}
 }
 
-// on returns the names of a job's topologies.
+// The function on returns the names of a job's topologies.
 func on(job *harness.Job) (names []string) {
 	for i := range job.Combinations {
 		if name := job.Combinations[i].Topology.Name; !slices.Contains(names, name) {
@@ -193,7 +193,7 @@ func on(job *harness.Job) (names []string) {
 	return names
 }
 
-// exit returns the exit code for runs that were judged, with its reason.
+// The method exit returns the exit code for runs that were judged, with its reason.
 func (s *series) exit(stop context.Context, runs []results.Run, gates []compare.GateResult, err error) Exit {
 	return exit(stop, results.Weigh(judgements(s.dir, runs), nil, "", nil), gates, err)
 }

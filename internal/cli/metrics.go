@@ -22,7 +22,7 @@ import (
 	"hammerlock/results"
 )
 
-// numbers keeps the last event of a job and the ended runs, from which it makes metrics on request.
+// The type numbers keeps the last event of a job and the ended runs, from which it makes metrics on request.
 type numbers struct {
 	last     atomic.Pointer[harness.Event]
 	ended    endedRuns

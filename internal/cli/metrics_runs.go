@@ -25,7 +25,8 @@ func (s *endedRuns) add(r *results.Run) {
 	s.all = append(s.all[max(len(s.all)+1-mostSaved, 0):], r)
 }
 
-// violations counts the violations in the verdicts of an ended run. It returns 0 if no run of that name has ended.
+// The method violations counts the violations in the verdicts of an ended run. It returns 0 if no run of that name
+// has ended.
 func (s *endedRuns) violations(name string) (n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

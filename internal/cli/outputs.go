@@ -118,7 +118,7 @@ var planOutputs = []output{
 	metricsOutput, lingerOutput, otlpOutput, jsonOutput, quietOutput, dashboardOutput,
 }
 
-// has adds outputs to the command, and declares their flags.
+// The method has adds outputs to the command, and declares their flags.
 func (o *options) has(all ...output) {
 	for _, x := range all {
 		f := flag(session, x.name, x.what)
@@ -251,7 +251,8 @@ func listenAddress(text string) (string, error) {
 	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }
 
-// planned declares the flags that commands which run plans have in common: the plan's file, and the outputs.
+// The method planned declares the flags that commands which run plans have in common: the plan's file, and the
+// outputs.
 func (o *options) planned(all ...output) {
 	o.Begin(outputSection)
 	defer o.Begin(settings.Section{})

@@ -137,7 +137,7 @@ func (o *options) besidePhases() {
 	}
 }
 
-// said tells whether phases, a burst or agents replace the flag.
+// The function said tells whether phases, a burst or agents replace the flag.
 func said(p *harness.Plan, flag string) bool {
 	return len(p.Phases) > 0 && slices.Contains(phasesSay, flag) || slices.Contains(burstSaid(p), flag) ||
 		slices.Contains(agentsSaid(p), flag)

@@ -80,14 +80,14 @@ func (p *progress) tell(e harness.Event) {
 	}
 }
 
-// found returns the verdict on a run in capitals, and its evidence in a few words.
+// The function found returns the verdict on a run in capitals, and its evidence in a few words.
 func found(r *results.Run) (verdict, proof string) {
 	j := r.Judgement()
 	status, _ := j.Status()
 	return strings.ToUpper(status.String()), j.Proof()
 }
 
-// left returns a text about the remaining time, in whole seconds. It is empty for less than a second.
+// The function left returns a text about the remaining time, in whole seconds. It is empty for less than a second.
 func left(rest time.Duration) string {
 	if rest < time.Second {
 		return ""

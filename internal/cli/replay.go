@@ -64,8 +64,8 @@ func (e Env) replay(base context.Context, o *options, path string) error {
 	return d.Close()
 }
 
-// replayed returns the replay of a run. If the run failed, the replay shows its verdict in the header, because a
-// replay cannot find every violation itself. run is nil if the history has no record.
+// The function replayed returns the replay of a run. If the run failed, the replay shows its verdict in the header,
+// because a replay cannot find every violation itself. run is nil if the history has no record.
 func replayed(h *history.History, run *results.Run) *measure.Replay {
 	if run != nil && run.Failed() {
 		run.Label = headline(run)

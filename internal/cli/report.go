@@ -15,7 +15,7 @@ import (
 	"hammerlock/results/report"
 )
 
-// reports writes the report of each run when the run is saved, and collects errors.
+// The type reports writes the report of each run when the run is saved, and collects errors.
 type reports struct {
 	dirs     []string
 	problems error
@@ -31,8 +31,8 @@ func (r *reports) write(to string, dirs []string, unsaved report.Unsaved) {
 	r.problems = errors.Join(r.problems, report.Write(filepath.Join(to, report.File), dirs, unsaved))
 }
 
-// last returns the path of the report on all runs. With a single run, it is the report on that run; with none, it is
-// empty.
+// The method last returns the path of the report on all runs. With a single run, it is the report on that run; with
+// none, it is empty.
 func (r *reports) last(out string) string {
 	switch len(r.dirs) {
 	case 0:
@@ -89,8 +89,8 @@ type toReport struct {
 	dead []results.Judgement
 }
 
-// reported reads the runs that the arguments name. It skips files that are not runs. If there are only such files, it
-// reports them as mistakes.
+// The method reported reads the runs that the arguments name. It skips files that are not runs. If there are only
+// such files, it reports them as mistakes.
 func (e Env) reported(o *options, args []string, page bool) (r toReport, err error) {
 	var strange []string
 	dirs, err := runDirs(args, o.plan.Out)

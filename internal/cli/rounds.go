@@ -18,7 +18,7 @@ import (
 	"hammerlock/scenarios"
 )
 
-// rounds runs a plan --count times. Each round uses the next seed.
+// The type rounds runs a plan --count times. Each round uses the next seed.
 type rounds struct {
 	*series
 	c    *cobra.Command
@@ -124,8 +124,8 @@ func (r *rounds) steps(yield func(*step) bool) {
 	}
 }
 
-// more prepares a job, and returns whether to run it. number counts all steps from 0; each round has as many steps as
-// there are loads.
+// The method more prepares a job, and returns whether to run it. number counts all steps from 0; each round has as
+// many steps as there are loads.
 func (r *rounds) more(stop context.Context, job *harness.Job, number, loads int) (begins bool) {
 	e, o := r.e, r.o
 	if o.count > 1 {

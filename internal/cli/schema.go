@@ -104,7 +104,8 @@ func writeSchemaOf[T any](w io.Writer, title string) error {
 	return encode(s)(w)
 }
 
-// open changes a schema so that objects may have additional fields. Maps still require the type of their values.
+// The function open changes a schema so that objects may have additional fields. Maps still require the type of their
+// values.
 func open(s *jsonschema.Schema) {
 	if s == nil {
 		return

@@ -65,8 +65,8 @@ func (e Env) wireCommand() *cobra.Command {
 	}))
 }
 
-// watches puts the command line of the program to watch into the plan. It also makes the plan print violations that
-// the replication stream alone proves.
+// The method watches puts the command line of the program to watch into the plan. It also makes the plan print
+// violations that the replication stream alone proves.
 func (o *options) watches(e Env, args []string) {
 	w := o.plan.Program
 	w.Args = args
@@ -91,8 +91,8 @@ func (o *options) watches(e Env, args []string) {
 	}
 }
 
-// cuts prints a line of JSON for each violation during a watch. The line describes the run that was saved around the
-// violation. The document on the whole watch follows at the end.
+// The type cuts prints a line of JSON for each violation during a watch. The line describes the run that was saved
+// around the violation. The document on the whole watch follows at the end.
 type cuts struct{ to io.Writer }
 
 func (c cuts) tell(e harness.Event) {

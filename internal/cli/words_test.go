@@ -57,8 +57,8 @@ func TestEveryWordOnTheScreenIsExplained(t *testing.T) {
 	}
 }
 
-// headings returns the headings of rows and columns that the files of a package print. It finds them in calls with
-// literal texts.
+// The function headings returns the headings of rows and columns that the files of a package print. It finds them in
+// calls with literal texts.
 func headings(t *testing.T, dir string) (all []string) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {

@@ -77,8 +77,8 @@ func (s Spec) watched(ctx context.Context) (*Deployment, error) {
 	return d, nil
 }
 
-// on starts all parts except for the topology, which is running. If it returns an error, it has stopped everything,
-// including the topology.
+// The method on starts all parts except for the topology, which is running. If it returns an error, it has stopped
+// everything, including the topology.
 func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, err error) {
 	d := &Deployment{Topology: t, spec: s, Pages: workload.Pages(t.Prefix(), s.Orders.Shape.Keys, s.Orders.Shape.Bare)}
 	defer func() {

@@ -69,8 +69,8 @@ func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, 
 	}
 }
 
-// named tells whether one of the first keys of a node, about a thousand, contains the name of a lock. Libraries may
-// add a prefix or a suffix to the name.
+// The function named tells whether one of the first keys of a node, about a thousand, contains the name of a lock.
+// Libraries may add a prefix or a suffix to the name.
 func named(ctx context.Context, n *topologies.Node, lock string) bool {
 	pattern := "*" + strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(lock) + "*"
 	found, err := n.Do(ctx, "SCAN", 0, "MATCH", pattern, "COUNT", 1000).Slice()
@@ -81,7 +81,7 @@ func named(ctx context.Context, n *topologies.Node, lock string) bool {
 	return len(keys) > 0
 }
 
-// looks sums up the searches for keys.
+// The type looks sums up the searches for keys.
 type looks struct {
 	made  int64
 	found bool // a key of the lock was found, of any type
@@ -159,8 +159,8 @@ func (d *Deployment) leftovers(ctx context.Context, lane *history.Lane, number i
 	return nil
 }
 
-// see reads the lock of one page on one node, and records it if it has a token. It returns true if the node has a key
-// of that name, whatever its type.
+// The function see reads the lock of one page on one node, and records it if it has a token. It returns true if the
+// node has a key of that name, whatever its type.
 func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lock string, number int,
 	n *topologies.Node) (there bool, err error) {
 	call := lane.Clock().Now()
@@ -177,7 +177,7 @@ func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lo
 // goneKey and lastingKey are special replies to PTTL. The key does not exist, or it has no expiry.
 const goneKey, lastingKey = -2, -1
 
-// elsewhere tells whether an error means that the key belongs to another node of the cluster.
+// The function elsewhere tells whether an error means that the key belongs to another node of the cluster.
 func elsewhere(err error) bool {
 	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
 }

@@ -53,9 +53,9 @@ func counters(info map[string]string) map[string]int64 {
 	return all
 }
 
-// lost looks for losses since the last reading: it compares counters, and reads the canary. It records a loss as an
-// incident. The incident begins at the last time at which the server is known to have had its keys. Replicas are
-// skipped.
+// The method lost looks for losses since the last reading: it compares counters, and reads the canary. It records a
+// loss as an incident. The incident begins at the last time at which the server is known to have had its keys.
+// Replicas are skipped.
 func (n *watched) lost(ctx context.Context, info map[string]string, emptied int) {
 	l := &n.losses
 	if n.d.Topology.Spec.Can().Own || n.number >= len(n.d.Topology.Nodes) || n.node.Role == topologies.Sentinel ||
@@ -133,7 +133,7 @@ func (n *watched) setCanary(ctx context.Context) {
 	}
 }
 
-// loses records an incident of a server that has lost keys.
+// The method loses records an incident of a server that has lost keys.
 func (n *watched) loses(what string, since time.Duration) {
 	what = n.node.Name + " lost keys: " + what
 	n.watch.note(n.lane.Next(), what)

@@ -51,7 +51,7 @@ func (d *Deployment) Tap(ctx context.Context, done <-chan struct{}, clock *histo
 	all.Wait()
 }
 
-// past returns a function that connects to a node directly, without its proxy.
+// The function past returns a function that connects to a node directly, without its proxy.
 func past(n *topologies.Node) wire.Dial {
 	dial := topologies.Access{Addrs: []string{n.Back()}, Password: n.Password()}.Site().Passage(0)
 	return func(ctx context.Context) (net.Conn, error) { return dial(ctx, "tcp", n.Back()) }

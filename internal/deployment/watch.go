@@ -263,8 +263,8 @@ func (w *Watch) Roles() []results.RoleChange {
 	})
 }
 
-// ails begins an incident, described by what. If one is in progress, its description stays, unless the server has
-// ended.
+// The method ails begins an incident, described by what. If one is in progress, its description stays, unless the
+// server has ended.
 func (n *watched) ails(what string) {
 	if n.trouble == "" || strings.HasPrefix(what, ended) {
 		n.trouble = what
@@ -287,7 +287,7 @@ func (n *watched) recover(at time.Duration) {
 	n.before, n.well, n.asked = n.well, at, 0
 }
 
-// says returns the description of the incident with the name of the server.
+// The method says returns the description of the incident with the name of the server.
 func (n *watched) says() string {
 	if n.number >= len(n.d.Topology.Nodes) {
 		return n.node.Name + " of the counter " + n.trouble

@@ -109,8 +109,8 @@ func (c *check) preflight(ctx context.Context, t *topologies.Topology, all []Com
 	}
 }
 
-// tried prepares a lock for the preflight. If the lock is in a separate program, it starts that program. The returned
-// function ends the program. The preflight does not try renewals of the lease.
+// The function tried prepares a lock for the preflight. If the lock is in a separate program, it starts that program.
+// The returned function ends the program. The preflight does not try renewals of the lease.
 func tried(ctx context.Context, t *topologies.Topology, s locks.Spec) (locks.Spec, func(), error) {
 	if s.Program == nil {
 		return s, func() {}, nil

@@ -63,8 +63,8 @@ func TestARightRedlockWhoseSiteComesBackEmpty(t *testing.T) {
 
 const mostRestarts = 4
 
-// restarts shuts a server down and starts it again without its keys, up to mostRestarts times. Between these steps it
-// waits for visits, so that the suite sees each state. It returns the number of restarts.
+// The function restarts shuts a server down and starts it again without its keys, up to mostRestarts times. Between
+// these steps it waits for visits, so that the suite sees each state. It returns the number of restarts.
 func restarts(t *testing.T, n *topologies.Node, visits *atomic.Int64, over <-chan struct{}) (times int) {
 	t.Helper()
 	more := func(by int64) bool {

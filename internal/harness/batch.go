@@ -41,11 +41,11 @@ type outcome struct {
 	err error
 }
 
-// of returns a name for the topology and the lock. All scenarios of this pair share a time budget.
+// The method of returns a name for the topology and the lock. All scenarios of this pair share a time budget.
 func (c *Combination) of() string { return c.Topology.Name + " " + c.Lock.Name }
 
-// all runs the combinations numbered from, from+1, ... up to but not including to. Then it repeats those that ended
-// without a verdict.
+// The method all runs the combinations numbered from, from+1, ... up to but not including to. Then it repeats those
+// that ended without a verdict.
 func (b *batch) all(ctx, stop context.Context, from, to int) {
 	var all []question
 	for n := from; n < to; n++ {
@@ -56,8 +56,8 @@ func (b *batch) all(ctx, stop context.Context, from, to int) {
 	b.again(ctx, stop)
 }
 
-// ask makes the runs, in parallel if the machine has room. It skips a run if the function begins returns false. Runs
-// that must not share the machine come last, one after the other.
+// The method ask makes the runs, in parallel if the machine has room. It skips a run if the function begins returns
+// false. Runs that must not share the machine come last, one after the other.
 func (b *batch) ask(ctx, stop context.Context, all []question, begins func(question) bool) {
 	alone := func(q question) int {
 		if b.Combinations[q.number].Scenario.Alone || q.spoilt() {
@@ -110,8 +110,8 @@ func (b *batch) ask(ctx, stop context.Context, all []question, begins func(quest
 	}
 }
 
-// begins tells whether to run a combination. If not, it adds the reason to NotRun. first is the number of the batch's
-// first combination, which is run even if it is longer than the time budget.
+// The method begins tells whether to run a combination. If not, it adds the reason to NotRun. first is the number of
+// the batch's first combination, which is run even if it is longer than the time budget.
 func (b *batch) begins(number, first int) bool {
 	c := &b.Combinations[number]
 	n := c.notRun(cmp.Or(b.ended, b.dead))
@@ -128,7 +128,7 @@ func (b *batch) begins(number, first int) bool {
 	return false
 }
 
-// spent tells whether a run of the given duration would exceed the time budget.
+// The method spent tells whether a run of the given duration would exceed the time budget.
 func (b *batch) spent(duration time.Duration) bool {
 	return time.Since(b.since)+duration > b.Plan.Budget
 }
@@ -159,8 +159,8 @@ func (b *batch) take(o outcome) {
 	}
 }
 
-// again repeats the runs that ended without a verdict, with the next seed and a longer duration. Plan.again limits
-// the number of repetitions, and the time budget limits those of scenarios.
+// The method again repeats the runs that ended without a verdict, with the next seed and a longer duration.
+// Plan.again limits the number of repetitions, and the time budget limits those of scenarios.
 //
 // If the machine or a program was too slow, all times of the scenario grow by the measured factor. Otherwise only the
 // duration grows. A run that other runs may have slowed down is first repeated alone with the same duration. Such a
@@ -195,7 +195,7 @@ func (b *batch) again(ctx, stop context.Context) {
 	}
 }
 
-// why returns what was wrong with the last run of a combination. It also adds the name of that run to the
+// The method why returns what was wrong with the last run of a combination. It also adds the name of that run to the
 // combination's earlier runs.
 func (b *batch) why(q question) string {
 	if q.broke != nil {
@@ -230,8 +230,9 @@ const (
 	full   = 0.75
 )
 
-// more tells whether there is room for another run. The caller must call it every 10 ms, because it measures how late
-// the calls are. It returns false until it has measured for 200 ms since the newest run began to work.
+// The method more tells whether there is room for another run. The caller must call it every 10 ms, because it
+// measures how late the calls are. It returns false until it has measured for 200 ms since the newest run began to
+// work.
 func (r *room) more(running int) bool {
 	if r.jobs > 0 {
 		return running < r.jobs

@@ -69,8 +69,8 @@ func (c *check) unsettable(t topologies.Spec) human.Mistake {
 // without an error.
 func (c *check) everywhere() bool { return len(c.plan.Topologies) == len(topologies.All) }
 
-// elsewhere tells whether another topology of the plan suits the lock, while this one has another kind of server. The
-// plan then compares kinds of servers, so skipping a pair is no error.
+// The method elsewhere tells whether another topology of the plan suits the lock, while this one has another kind of
+// server. The plan then compares kinds of servers, so skipping a pair is no error.
 func (c *check) elsewhere(lock locks.Spec) bool {
 	fits, others := false, false
 	for _, t := range c.plan.Topologies {
@@ -79,7 +79,7 @@ func (c *check) elsewhere(lock locks.Spec) bool {
 	return fits && others
 }
 
-// strained replaces each combination by several, one for each scenario that applies to it.
+// The method strained replaces each combination by several, one for each scenario that applies to it.
 func (c *check) strained(all []Combination) (strained []Combination) {
 	if len(c.plan.Scenarios) == 0 {
 		return all
@@ -138,7 +138,8 @@ func (c *Combination) notRun(why string) results.NotRun {
 	return results.NotRun{Topology: c.Topology.Name, Lock: c.Lock.Name, Scenario: c.Scenario.Name, Why: why}
 }
 
-// engines checks that this machine has the servers of other kinds than Redis, and that the counter works on them.
+// The method engines checks that this machine has the servers of other kinds than Redis, and that the counter works
+// on them.
 func (c *check) engines(ctx context.Context) {
 	for _, t := range c.plan.Topologies {
 		if spec := c.plan.Counter; spec.Place == workload.OnTopology && !t.Can().Ask() {

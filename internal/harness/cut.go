@@ -12,8 +12,8 @@ import (
 // cutEvery is the time between two checks for new violations.
 const cutEvery = time.Second
 
-// cutting runs while a program is watched. Each time that new violations are found, it saves the history around them
-// as a run of its own. It checks once more at the end.
+// The method cutting runs while a program is watched. Each time that new violations are found, it saves the history
+// around them as a run of its own. It checks once more at the end.
 func (x *Run) cutting(done <-chan struct{}) {
 	t := time.NewTicker(cutEvery)
 	defer t.Stop()

@@ -16,7 +16,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// drivers starts the program of each lock once, to read its hello message. The message says what the lock claims.
+// The method drivers starts the program of each lock once, to read its hello message. The message says what the lock
+// claims.
 func (c *check) drivers(ctx context.Context) {
 	p := c.plan
 	for _, name := range p.DriverEnv {
@@ -49,8 +50,8 @@ func (c *check) drivers(ctx context.Context) {
 	}
 }
 
-// where replaces default topologies if the lock's program runs on none of them. The replacement is the first topology
-// that the program names. Topologies that the user chose stay.
+// The method where replaces default topologies if the lock's program runs on none of them. The replacement is the
+// first topology that the program names. Topologies that the user chose stay.
 func (c *check) where(lock locks.Spec) {
 	p := c.plan
 	if !p.Preset || slices.ContainsFunc(p.Topologies, lock.Fits) {
@@ -76,7 +77,7 @@ func (c *check) misfit(x Combination) human.Mistake {
 		x.Topology.Sites, locks.Auto(c.plan.Known.Locks, x.Topology).Name)
 }
 
-// driven copies the measurements of the lock's program into the record of the run.
+// The method driven copies the measurements of the lock's program into the record of the run.
 func (x *Run) driven(d *crew.Driven) {
 	p := x.combo.Lock.Program
 	if p == nil {

@@ -29,8 +29,8 @@ func (f *Fleet) processes(asked int) int {
 	return cmp.Or(f.Count, asked)
 }
 
-// judged returns the number of processes that a judge distinguishes by their clocks. With agents, the suite itself
-// counts as number 0, and the agents are numbered from 1.
+// The method judged returns the number of processes that a judge distinguishes by their clocks. With agents, the
+// suite itself counts as number 0, and the agents are numbered from 1.
 func (f *Fleet) judged(processes int) int {
 	if f.Count > 0 {
 		return f.Count + 1

@@ -96,10 +96,10 @@ func (p *Phase) Mistakes() (all human.Mistakes) {
 	return all
 }
 
-// open tells whether the phase is possible only with an open loop, in which visits have due times.
+// The method open tells whether the phase is possible only with an open loop, in which visits have due times.
 func (p *Phase) open() bool { return p.Rated || p.Burst > 0 }
 
-// phases checks that the phases fit together.
+// The method phases checks that the phases fit together.
 func (c *check) phases() {
 	p := c.plan
 	if len(p.Workload.Trace) > 0 && p.Workload.Rate > 0 {

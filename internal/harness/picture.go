@@ -45,8 +45,8 @@ func newPicture(x *Run, h history.Header) *picture {
 	return p
 }
 
-// told returns the injection that the operation op records, and its description. The injection is zero if op is not a
-// fault.
+// The method told returns the injection that the operation op records, and its description. The injection is zero if
+// op is not a fault.
 func (p *picture) told(op *history.Op) (i history.Injection, words string) {
 	if op.Kind == history.Fault {
 		i = p.x.record.Fault(op.Value)

@@ -281,7 +281,8 @@ func (p *Plan) alone() bool {
 	return len(p.Scenarios) == 0 || p.Attach.Asked() || p.Fleet.Count > 0 || p.Program != nil
 }
 
-// faults parses the faults of each combination. A mistake that several combinations share is reported once.
+// The method faults parses the faults of each combination. A mistake that several combinations share is reported
+// once.
 func (c *check) faults(all []Combination) {
 	// other mistakes may leave no combination, but mistakes in faults are still reported
 	if p := c.plan; len(all) == 0 {
@@ -347,7 +348,7 @@ func (c *check) toStart(ctx context.Context) topologies.Server {
 	return server
 }
 
-// commands checks that the servers know all commands that the locks need.
+// The method commands checks that the servers know all commands that the locks need.
 func (c *check) commands(server topologies.Server, all []Combination) {
 	asked := map[string]bool{}
 	for _, combo := range all {

@@ -21,8 +21,8 @@ var (
 	Sixteen  = Again{1, 4, 4}    // for a search that measured too little
 )
 
-// again returns the policy for the runs of a job. The second try is three times as long as the first: after one that
-// was only twice as long, many runs would need a third.
+// The method again returns the policy for the runs of a job. The second try is three times as long as the first:
+// after one that was only twice as long, many runs would need a third.
 func (p *Plan) again() Again {
 	return append(Again{1, 3}, slices.Repeat(Again{2}, p.Attempts)...)[:p.Attempts]
 }
@@ -53,8 +53,8 @@ func (p *Plan) repeat(longer int) {
 // longest limits the factor by which the times of a scenario can grow in all repetitions together.
 const longest = 8
 
-// again changes the combination to that of the next try, whose duration is multiplied by the factor by. why is what
-// was wrong with the last run.
+// The method again changes the combination to that of the next try, whose duration is multiplied by the factor by.
+// why is what was wrong with the last run.
 //
 // If all is true, all times grow by the factor, including leases. This does not apply if the scenario judges costs,
 // since longer leases do not change how often a lock sends requests.
@@ -83,8 +83,8 @@ func (c *Combination) stretch(by int) {
 // grown, planned pauses of holders have grown, too. So the result is as many seconds as the factor.
 func (c *Combination) idle() time.Duration { return time.Duration(c.Stretched) * time.Second }
 
-// short returns the factor by which the times of a scenario must grow so that the lock's program can keep its leases;
-// 1 = they are long enough.
+// The method short returns the factor by which the times of a scenario must grow so that the lock's program can keep
+// its leases; 1 = they are long enough.
 func (c *Combination) short() int {
 	p, ttl := c.Lock.Program, c.Plan.Workload.TTL
 	if p == nil || c.Scenario.Name == "" || p.Least <= ttl {

@@ -168,7 +168,7 @@ func (x *Run) metered() measure.Options {
 	}
 }
 
-// live completes the measurements so far. For a watched program, each grant counts as a visit.
+// The method live completes the measurements so far. For a watched program, each grant counts as a visit.
 func (x *Run) live(l measure.Live) measure.Live {
 	if source := x.deployment.Program; source != nil {
 		l.Done = source.Grants()

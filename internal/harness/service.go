@@ -74,8 +74,8 @@ func (p Plan) visiting(s *service.Spec) Plan {
 	return p
 }
 
-// services checks the plans that visit services. Each mistake gets the number of its service. The services must have
-// different names, which results show.
+// The method services checks the plans that visit services. Each mistake gets the number of its service. The services
+// must have different names, which results show.
 func (c *check) services(ctx context.Context) (all []Combination) {
 	known := map[string]bool{}
 	for i := range c.plan.Services {
@@ -101,7 +101,7 @@ func (c *check) services(ctx context.Context) (all []Combination) {
 	return all
 }
 
-// requests checks the addresses of a service. Each page must have its own address.
+// The method requests checks the addresses of a service. Each page must have its own address.
 func (c *check) requests(s *service.Spec) {
 	for _, r := range []struct {
 		flag    string

@@ -158,7 +158,7 @@ func (t *timeline) parts() (all []results.Part) {
 	return all
 }
 
-// first returns the first role change of the kind what within the recovery; nil if none was seen.
+// The method first returns the first role change of the kind what within the recovery; nil if none was seen.
 func (t *timeline) first(what results.Became) *results.RoleChange {
 	for i := range t.roles {
 		if r := &t.roles[i]; r.Became == what && time.Duration(r.By) > t.begin && time.Duration(r.After) < t.answered {

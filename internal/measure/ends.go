@@ -2,8 +2,8 @@ package measure
 
 import "time"
 
-// ends counts the visits that ended in each slot of time. Readings of server counters come a little late. To get the
-// cost of one visit, a reading is divided by the number of visits that had ended at the time of the reading.
+// The type ends counts the visits that ended in each slot of time. Readings of server counters come a little late. To
+// get the cost of one visit, a reading is divided by the number of visits that had ended at the time of the reading.
 type ends struct {
 	from, cell time.Duration
 	counts     [400]int64

@@ -54,7 +54,7 @@ type beginning struct {
 	event  Event
 }
 
-// end removes a fault from the list, because it is now in force.
+// The method end removes a fault from the list, because it is now in force.
 func (b *begun) end(number int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

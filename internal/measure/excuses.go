@@ -67,7 +67,7 @@ func (e *excuses) paused(gap *history.Op) {
 	}
 }
 
-// stores records that the worker stores page views in this process.
+// The method stores records that the worker stores page views in this process.
 func (p *paused) stores(worker int32) {
 	for int(worker) >= len(p.has) {
 		p.has = append(p.has, false)
@@ -78,8 +78,8 @@ func (p *paused) stores(worker int32) {
 	}
 }
 
-// before returns how many page views the process had stored at the time t. It may return an earlier number, from up
-// to everyMark before t.
+// The method before returns how many page views the process had stored at the time t. It may return an earlier
+// number, from up to everyMark before t.
 func (p *paused) before(t time.Duration) (stored int64) {
 	for _, m := range p.recent {
 		if m.at > t {

@@ -72,7 +72,7 @@ func NewLocks(pattern func(key string) string, alone bool) *Locks {
 		hot: hotLocks{byKey: map[string]*hotLock{}, next: hotHalf}}
 }
 
-// row returns the row that counts the notice n. It makes the row if necessary.
+// The method row returns the row that counts the notice n. It makes the row if necessary.
 func (l *Locks) row(n *witness.Notice) *lockRow {
 	name := rowName{l.pattern(n.Key), n.Client}
 	if name.program == "" && !l.alone {
@@ -180,7 +180,7 @@ func (l *Locks) Numbers(now time.Duration, open []witness.Notice) (rows []LockRo
 	return rows, l.hot.top(now, open, l.alone)
 }
 
-// numbers returns the counts of a row, including those holds and waits in progress that belong to the row.
+// The method numbers returns the counts of a row, including those holds and waits in progress that belong to the row.
 func (r *lockRow) numbers(now time.Duration, open []witness.Notice, alone bool) LockRow {
 	n, c, held := r.LockNumbers, r.clients, r.held
 	n.Pattern, n.Program, n.Violations = r.pattern, r.program, maps.Clone(r.violations)

@@ -54,7 +54,7 @@ type Meter struct {
 	idleWaited time.Duration // for how long locks were free while a worker waited, summed over all pages
 }
 
-// stores counts the writes to the counter in the whole run, including the warm-up.
+// The type stores counts the writes to the counter in the whole run, including the warm-up.
 type stores struct {
 	Acknowledged int64
 	Unknown      int64
@@ -209,7 +209,7 @@ func (m *Meter) observe(op *history.Op) {
 	}
 }
 
-// tried counts a try to acquire a lock. Inner tries for a reentrant lock are not counted.
+// The method tried counts a try to acquire a lock. Inner tries for a reentrant lock are not counted.
 func (m *Meter) tried(op *history.Op) {
 	if op.Return == history.Forever {
 		return
@@ -282,7 +282,8 @@ func (m *Meter) granted(op *history.Op, since time.Duration, p *pageMeter) {
 	m.pair(p)
 }
 
-// oldest returns the earliest first try of all workers that wait for a page. The result is first, if that is earlier.
+// The method oldest returns the earliest first try of all workers that wait for a page. The result is first, if that
+// is earlier.
 func (m *Meter) oldest(first time.Duration, p *pageMeter) time.Duration {
 	for n := p.waiting; n != 0; n = m.workers[n-1].next {
 		first = min(first, m.workers[n-1].first)

@@ -120,7 +120,8 @@ func (o *outages) observe(op *history.Op, h *history.Holding, change history.Cha
 	}
 }
 
-// fails counts a failed call. It does not count a refusal, which only means that another worker has the lock.
+// The method fails counts a failed call. It does not count a refusal, which only means that another worker has the
+// lock.
 func (o *outages) fails(op *history.Op, key int32) {
 	if op.Outcome == history.OK || op.Reason == history.Busy {
 		return
@@ -134,8 +135,8 @@ func (o *outages) fails(op *history.Op, key int32) {
 // goesOn tells whether a worker has a hold whose end is not known.
 func goesOn(h *history.Holding) bool { return h.ID != 0 && h.Lost == history.Forever }
 
-// begins records the first try of a wait. Since operations arrive late, the try may belong to gaps that have already
-// ended.
+// The method begins records the first try of a wait. Since operations arrive late, the try may belong to gaps that
+// have already ended.
 func (o *outages) begins(op *history.Op) {
 	o.asked = true
 	if op.Call >= o.pages[op.Key].ends {
@@ -163,7 +164,7 @@ func (o *outages) refused(op *history.Op) {
 	p.busy = op.Return
 }
 
-// quits records a wait that ended without a grant.
+// The method quits records a wait that ended without a grant.
 func (o *outages) quits(key int32, first, end time.Duration) {
 	if len(o.quitted) == keptGaps {
 		o.quitted = append(o.quitted[:0], o.quitted[keptGaps/2:]...)
@@ -210,8 +211,8 @@ func (p *pageGaps) answered(until, least time.Duration, knows bool) time.Duratio
 	return until
 }
 
-// end records that a worker no longer relies on its hold, or should not. given is the time at which the release
-// succeeded; 0 = it did not succeed.
+// The method end records that a worker no longer relies on its hold, or should not. given is the time at which the
+// release succeeded; 0 = it did not succeed.
 func (o *outages) end(h *history.Holding, at, given time.Duration) {
 	p := &o.pages[h.Key]
 	at = max(min(at, h.Until), h.From)
@@ -284,7 +285,7 @@ func (o *outages) finish(workers []workerMeter, now time.Duration) {
 	o.finished = true
 }
 
-// all returns the periods in which a page was unavailable, including those still in progress.
+// The method all returns the periods in which a page was unavailable, including those still in progress.
 func (o *outages) all(workers []workerMeter, now time.Duration) []gap {
 	list := slices.Clone(o.found)
 	if o.finished {
@@ -298,7 +299,7 @@ func (o *outages) all(workers []workerMeter, now time.Duration) []gap {
 	return append(list, o.open(workers, now)...)
 }
 
-// open returns the periods of unavailability that are still in progress.
+// The method open returns the periods of unavailability that are still in progress.
 func (o *outages) open(workers []workerMeter, now time.Duration) (list []gap) {
 	unserved := map[int32]time.Duration{} // page -> first request of a worker that waits for it
 	for i := range workers {

@@ -23,7 +23,7 @@ type Role struct {
 // keptRoles limits the number of role changes that are kept for each node.
 const keptRoles = 64
 
-// saw adds the present role of a node to the list, if it is another one than before.
+// The method saw adds the present role of a node to the list, if it is another one than before.
 func (r *Roles) saw(now time.Duration, n *NodeState) {
 	what := n.State
 	if n.State == "up" {

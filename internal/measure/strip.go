@@ -77,7 +77,7 @@ func (s *strip) advance(n int64) {
 	}
 }
 
-// last returns a copy of the last n cells. The last of them has the number end.
+// The method last returns a copy of the last n cells. The last of them has the number end.
 func (s *strip) last(n int, end int64) []Cell {
 	cells := make([]Cell, n)
 	first := end - int64(n) + 1
@@ -176,8 +176,8 @@ type moment struct {
 	stopped    bool          // a fault has stopped the worker
 }
 
-// now returns the picture of a worker at the given moment. It first adds the action in progress, as far as it is
-// known.
+// The method now returns the picture of a worker at the given moment. It first adds the action in progress, as far as
+// it is known.
 func (s *strip) now(worker int, at moment) Strip {
 	r := Strip{Worker: worker, Page: s.hold.Key}
 	if at.known > s.orphanPainted {

@@ -62,7 +62,7 @@ func (v *Viewer) Snapshot(now time.Duration, stage string, s *Surroundings) *Sna
 	return r
 }
 
-// violations adds an event for each violation that was proved since the last call.
+// The method violations adds an event for each violation that was proved since the last call.
 func (v *Viewer) violations() {
 	count, all := v.stream.Violations()
 	for _, s := range all[v.seen:] {
@@ -79,7 +79,8 @@ func (v *Viewer) violations() {
 	}
 }
 
-// longest finds the worker with the longest wait in progress. It also includes waits in progress in r.Fairness.
+// The method longest finds the worker with the longest wait in progress. It also includes waits in progress in
+// r.Fairness.
 func (v *Viewer) longest(r *Snapshot, now time.Duration) {
 	r.LongestBy = -1
 	for i := range v.meter.workers {
@@ -109,7 +110,8 @@ func (v *Viewer) minute(r *Snapshot) {
 	}
 }
 
-// lanes selects the workers whose strips are shown. If there are too many workers, it selects the most interesting.
+// The method lanes selects the workers whose strips are shown. If there are too many workers, it selects the most
+// interesting.
 func (v *Viewer) lanes(r *Snapshot, now time.Duration) {
 	all := make([]Strip, len(v.strips.workers))
 	for i := range all {
@@ -135,8 +137,8 @@ func (v *Viewer) lanes(r *Snapshot, now time.Duration) {
 	r.LanesEnd = time.Duration(end+1) * StripStep
 }
 
-// around adds to recent events what the workers did around the event. It waits until the time after the event is
-// over.
+// The method around adds to recent events what the workers did around the event. It waits until the time after the
+// event is over.
 func (v *Viewer) around(now time.Duration) {
 	for i := len(v.events.list) - 1; i >= 0 && now-v.events.list[i].At < 5*time.Second; i-- {
 		e := &v.events.list[i]

@@ -182,8 +182,8 @@ func (s *Source) summary() {
 	}
 }
 
-// counts prints the numbers of grants, releases, expiries, holds in progress and violations. It is only called if
-// just the replication streams are read.
+// The method counts prints the numbers of grants, releases, expiries, holds in progress and violations. It is only
+// called if just the replication streams are read.
 func (s *Source) counts() {
 	sums, held := s.reader.Sums()
 	s.spec.Tell(fmt.Sprintf("%s %d granted, %d given back, %d expired, %d held, %s",
@@ -284,8 +284,8 @@ func (s *Source) restarted(ctx context.Context) bool {
 	return false
 }
 
-// went handles the end of the program. If the program failed, that is noted for the user. If no command of a lock was
-// seen before, it is an error.
+// The method went handles the end of the program. If the program failed, that is noted for the user. If no command of
+// a lock was seen before, it is an error.
 func (s *Source) went() error {
 	why := s.program.Ended()
 	if why == "" || s.program.Succeeded() {

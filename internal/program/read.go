@@ -48,7 +48,8 @@ func (s *Source) Written(own history.History, over bool) *history.History {
 	return h
 }
 
-// happened removes faults that were never injected, because the program did not send the command at which they begin.
+// The function happened removes faults that were never injected, because the program did not send the command at
+// which they begin.
 func happened(h *history.History) {
 	for n := len(h.Faults) - 1; n >= 0; n-- {
 		if slices.ContainsFunc(h.Ops, func(op history.Op) bool { return op.Value == int64(n) }) {

@@ -83,7 +83,7 @@ func newRecorder(keep time.Duration) *recorder {
 		due: map[string]*Violated{}, cut: map[string]time.Duration{}}
 }
 
-// open creates the recorder's directory, and starts to write.
+// The method open creates the recorder's directory, and starts to write.
 func (c *recorder) open(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return fmt.Errorf("keep what is seen: %w", err)
@@ -140,7 +140,8 @@ func (c *recorder) shelve(p *witness.Piece) {
 	}
 }
 
-// rest writes the incomplete piece, but not more often than restEvery. If the disk is full, the last version stays.
+// The method rest writes the incomplete piece, but not more often than restEvery. If the disk is full, the last
+// version stays.
 func (c *recorder) rest(now time.Duration, piece func() *witness.Piece) {
 	if c.written == 0 || now-c.written >= restEvery {
 		c.written = now

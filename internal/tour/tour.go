@@ -215,8 +215,8 @@ func (t *Tour) chapter(carryOut func(harness.Plan) (*results.Run, error), number
 	return shows, p.Err
 }
 
-// met compares a run with the expected causes. why tells what differs. If the counter compares fencing tokens, it
-// must have refused a store, and no page view may be lost.
+// The function met compares a run with the expected causes. why tells what differs. If the counter compares fencing
+// tokens, it must have refused a store, and no page view may be lost.
 func met(causes []string, run *results.Run, fenced bool) (met checker.Status, why string) {
 	status, summary := run.Safety()
 	met, _ = results.Met(causes, status, run.Verdicts)

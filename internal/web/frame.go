@@ -71,7 +71,7 @@ func (s *series) observe(m *measure.Snapshot) (grown bool) {
 	return grown
 }
 
-// kept appends a value to a list. It drops the oldest value if the list already has keptSeconds values.
+// The function kept appends a value to a list. It drops the oldest value if the list already has keptSeconds values.
 func kept[T any](all []T, one T) []T {
 	return append(slices.Delete(all, 0, max(len(all)+1-keptSeconds, 0)), one)
 }
@@ -176,7 +176,7 @@ func newLanes(m *measure.Snapshot) *lanes {
 	return l
 }
 
-// marked returns a function. For a cell with the mark the function returns 1, and for any other cell 0.
+// The function marked returns a function. For a cell with the mark the function returns 1, and for any other cell 0.
 func marked(mark measure.Cell) func(measure.Cell) float64 {
 	return func(c measure.Cell) float64 {
 		if c&mark != 0 {
