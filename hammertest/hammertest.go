@@ -205,7 +205,8 @@ func (s *suite) seed(t *testing.T) {
 	}
 }
 
-// command returns the command line that repeats a test, or the subtest sub.
+// command returns the command line that repeats a test. The argument sub is the name of a subtest; empty = the whole
+// test.
 func (s *suite) command(sub string) string {
 	args := []string{"go", "test", "-C", s.dir, "-count", "1", "-artifacts", "-run",
 		exactly(strings.TrimSuffix(s.spec.Name+"/"+sub, "/"))}

@@ -128,8 +128,8 @@ func (t *trial) check(stop context.Context, args []string) error {
 }
 
 // newSide makes one side of a comparison. It starts with the common options, and then applies the text, which has
-// settings such as "lock=redsync,backoff=1ms". Each function in more declares one more flag that the text may set,
-// and returns the flag's name.
+// settings such as "lock=redsync,backoff=1ms". Each function in the list more declares one more flag that the text
+// may set, and returns the flag's name.
 func newSide(common *options, text string, more ...func(*options) string) *side {
 	s := &side{name: text, o: &options{Set: settings.New(), plan: common.plan}}
 	if own := common.plan.Service; own != nil {
@@ -159,7 +159,8 @@ func newSide(common *options, text string, more ...func(*options) string) *side 
 	return s
 }
 
-// ofSide splits a text such as "lock=redsync,backoff=1ms". A part without a name belongs to the value before it.
+// ofSide splits a text such as "lock=lease,spin,backoff=1ms". A part without "=", such as spin, belongs to the value
+// before it.
 func ofSide(text string) (parts []string) {
 	for part := range strings.SplitSeq(text, ",") {
 		if len(parts) > 0 && !strings.Contains(part, "=") {

@@ -63,7 +63,7 @@ func (o *options) attachFlags() {
 }
 
 // unattached reports flags about an existing deployment if --addr is missing, both on the command line and in args.
-// args has the sides of a comparison, which may set "addr=...".
+// The argument args has the sides of a comparison, which may set "addr=...".
 func (o *options) unattached(args []string) {
 	named := func(arg string) bool { return strings.Contains(arg, addrFlag+"=") }
 	if o.Value(addrFlag) == nil || o.Flags.Changed(addrFlag) || slices.ContainsFunc(args, named) {

@@ -149,7 +149,7 @@ func writeFirst(w io.Writer, runs []results.Run, gone []results.Failover, report
 	return errors.Join(p.Err, writeReport(w, report))
 }
 
-// writeReport writes the file:// address of the report; nothing if report is empty.
+// writeReport writes the file:// address of the report; nothing if the argument report is empty.
 func writeReport(w io.Writer, report string) error {
 	p := &human.Printer{W: w}
 	if page, err := filepath.Abs(report); err == nil && report != "" {

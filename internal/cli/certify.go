@@ -53,7 +53,7 @@ func (e Env) certifyCommand() *cobra.Command {
 }
 
 // certify checks a certificate, the proof of each verdict, against the history. If there is no certificate, it judges
-// the history, which makes one. refused is the reason why the certificate is wrong; nil if it is right.
+// the history, which makes one. The result refused is the reason why the certificate is wrong; nil if it is right.
 func (e Env) certify(h *history.History, file string) (all []certify.Verdict, refused, err error) {
 	var in io.Reader
 	f, err := os.Open(file)
@@ -75,8 +75,8 @@ func (e Env) certify(h *history.History, file string) (all []certify.Verdict, re
 	return all, refused, nil
 }
 
-// showCertified prints each verdict with its certification or, if refused is not nil, the line of the certificate
-// that is wrong. It returns the exit code.
+// showCertified prints each verdict with its certification or, if the argument refused is not nil, the line of the
+// certificate that is wrong. It returns the exit code.
 func (e Env) showCertified(all []certify.Verdict, refused error) int {
 	if refused != nil {
 		fmt.Fprintf(e.Stdout, "REFUSED    %v\n", refused)

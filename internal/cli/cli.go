@@ -113,9 +113,9 @@ type ended int
 
 func (x ended) Error() string { return "exit code " + strconv.Itoa(int(x)) }
 
-// command makes do the function of the command. The library stops at the first wrong flag; here the options collect
-// all mistakes in flags instead. do runs even if there are mistakes, so that it can find more and report all
-// together.
+// The method command sets the function that the command c runs: it calls the argument do. The library stops at the
+// first wrong flag. Here the options collect all mistakes in flags instead, and do runs in any case. So do can find
+// more mistakes, and report all of them together.
 func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, args []string) int) *cobra.Command {
 	arguments := c.Args
 	o.plan.Getenv = e.Getenv

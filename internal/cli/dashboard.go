@@ -208,8 +208,8 @@ func (v *view) close(context.Context, string) error {
 	return err
 }
 
-// dashboardOrLines opens an output for the progress of a job. drawn is true if that is the dashboard, and false if it
-// is lines.
+// dashboardOrLines opens an output for the progress of a job. The result drawn is true if that is the dashboard, and
+// false if it is lines.
 func (e Env) dashboardOrLines(o *options, s signals, job *harness.Job) (own shows, drawn bool, err error) {
 	d, err := e.openDashboard(o, dashboard.Options{Quit: func(int) { s.press() }})
 	for i := range job.Combinations {

@@ -13,7 +13,7 @@ import (
 )
 
 // disturbed disturbs the machine during a round, if --disturb is set. In every third round, busy loops run. In every
-// seventh round, the suite is stopped for a few seconds (SIGSTOP). Call end after the round.
+// seventh round, the suite is stopped for a few seconds (SIGSTOP). The caller calls the result after the round.
 func (s *soaking) disturbed(round int) (end func()) {
 	switch {
 	case s.disturb && round%7 == 3:

@@ -53,8 +53,9 @@ type Exit struct {
 	Reason string `json:"reason"`
 }
 
-// The function exit returns the exit code and its reason. Its input are the verdict on all runs, the results of gates
-// (assertions about metrics), and the error that ended the command. err is nil if the command ended normally.
+// The function exit returns the exit code and its reason. Its inputs are the verdict on all runs, the results of
+// gates (assertions about metrics), and the error that ended the command. The argument err is nil if the command
+// ended normally.
 func exit(stop context.Context, w results.Whole, gates []compare.GateResult, err error) Exit {
 	var undecided, regressed []string
 	if w.Status != checker.Pass {
@@ -92,8 +93,8 @@ func exit(stop context.Context, w results.Whole, gates []compare.GateResult, err
 	}
 }
 
-// undecided returns Inconclusive with the reason why, instead of Passed. If why is empty or the code is another, it
-// changes nothing.
+// undecided returns Inconclusive with the reason why, instead of Passed. If the argument why is empty or the code is
+// another, it changes nothing.
 func (x Exit) undecided(why string) Exit {
 	if x.Code == Passed && why != "" {
 		return Exit{Inconclusive, why}
@@ -150,8 +151,8 @@ func (e Env) refuse(stop context.Context, o *options, err error) int {
 	return e.end(x, err)
 }
 
-// The method end returns the exit code. writeErr is the error of writing the result: it is printed, and turns Passed
-// into Broken.
+// The method end returns the exit code. The argument writeErr is the error of writing the result: it is printed, and
+// turns Passed into Broken.
 func (e Env) end(x Exit, writeErr error) int {
 	e.complain(writeErr)
 	if writeErr != nil && x.Code == Passed {

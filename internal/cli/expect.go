@@ -103,7 +103,8 @@ type expectedRow struct {
 	parts []expectedPart
 }
 
-// expectedPart is one plan or exploration. It is repeated, as again says, until it shows an expected cause.
+// expectedPart is one plan or exploration. It is repeated until it shows an expected cause; the field again limits
+// how often.
 type expectedPart struct {
 	plan     harness.Plan
 	explores bool // explore the lock instead of running the plan
@@ -124,7 +125,8 @@ func (e Env) expectations(ctx context.Context, s signals, c *cobra.Command, o *o
 	return x.answer(s.stop, err)
 }
 
-// steps runs all parts of all rows in order. If failFast is true, a row that is not as expected is the last.
+// steps runs all parts of all rows in order. If the argument failFast is true, a row that is not as expected is the
+// last.
 func (x *expecting) steps(yield func(*step) bool, failFast bool) {
 	for i := range x.rows {
 		r := &x.rows[i]
@@ -347,8 +349,8 @@ func (x *expecting) row(yield func(*step) bool, r *expectedRow) (goesOn bool) {
 	return true
 }
 
-// part prepares the job of a part. If explores is true, it explores the lock instead, and no job is needed. It
-// returns whether to run the job.
+// part prepares the job of a part. If the argument explores is true, it explores the lock instead, and no job is
+// needed. It returns whether to run the job.
 func (x *expecting) part(stop context.Context, r *expectedRow, job *harness.Job, explores bool, since time.Duration,
 	not *[]results.NotRun) (begins bool) {
 	if explores {

@@ -28,8 +28,8 @@ func isExplore(s scenarios.Scenario) bool { return s.Name == exploreScenario.Nam
 // exploreFor is the time limit for exploring one lock, in real time. Most locks take a second or two.
 const exploreFor = 20 * time.Second
 
-// exploreFirst explores each lock of a job once, and adds the judgements to o.explored. not has the locks that cannot
-// be explored or ran out of time. further tells whether the job's runs should follow.
+// exploreFirst explores each lock of a job once, and adds the judgements to o.explored. The result not has the locks
+// that cannot be explored or ran out of time. The result further tells whether the job's runs should follow.
 func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (not []results.NotRun, further bool) {
 	x := &exploreOptions{options: o}
 	job.Earlier = map[string]time.Duration{}

@@ -40,7 +40,7 @@ var failoverFaults = []string{"kill-primary", "pause-primary", "partition-primar
 type failovers struct {
 	*series
 	kills int
-	until float64  // largest width of the interval of lost grants at the end; 0 = any
+	until float64  // repeat until the confidence interval of lost grants is this narrow; 0 = any width
 	gone  []string // notes about faults and locks that were left out, because they do not apply
 	cells []failoverCell
 	all   []results.Failover
@@ -284,7 +284,8 @@ func (f *failovers) steps(yield func(*step) bool) {
 	}
 }
 
-// take adds run n to a row, and prints the row's result so far. of is the planned number of runs.
+// take adds the run with the number n to a row, and prints the row's result so far. The argument of is the planned
+// number of runs.
 func (f *failovers) take(r *results.Failover, run *results.Run, n, of int) {
 	if f.done = append(f.done, *run); !r.Take(run) {
 		f.e.say(f.o, "%s: %d of %d  the fault was not injected", r.Name(), n, of)

@@ -46,7 +46,7 @@ type series struct {
 type step struct {
 	plan  harness.Plan
 	title string // printed before it begins
-	// more changes the job before it runs, and returns whether to run it; nil = run it unchanged
+	// The function more changes the job before it runs, and returns whether to run it; nil = run it unchanged.
 	more    func(context.Context, *harness.Job) (begins bool)
 	instead func(ctx, stop context.Context) (*results.Run, error) // makes the run in another way; nil = run the job
 

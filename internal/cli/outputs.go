@@ -18,21 +18,22 @@ import (
 	"hammerlock/results"
 )
 
-// output is something that a command can write about its runs. Each output sets one of the functions below; this
-// determines the kind of its flag.
+// output is something that a command can write about its runs. An output sets only the functions below that its kind
+// needs. They determine the kind of its flag.
 type output struct {
 	name, what string // name of the flag, and its help
 
-	// set declares the flag of an output that changes how runs are shown: as text, JSON, no lines, or a dashboard.
+	// The function set declares the flag of an output that changes how runs are shown: as text, JSON, no lines, or a
+	// dashboard.
 	set func(*options, settings.Flag)
-	// open opens an output at a network address. It stays open during all runs.
+	// The function open opens an output at a network address. The output stays open during all runs.
 	open func(ctx context.Context, e Env, o *options, address string) (show, error)
-	// write writes a file at the end. If write writes no bytes, the file is not created.
+	// The function write writes a file at the end. If it writes no bytes, the file is not created.
 	write func(io.Writer, *Document) error
-	// saved writes a file beside a run that was just saved in dir.
+	// The function saved writes a file beside a run that was just saved in the directory dir.
 	saved func(s *series, dir string) error
-	// end writes a file at the end, without a flag. at returns the path of that file, so that it can be checked in
-	// advance. dir is the directory of the runs; an empty path needs no check.
+	// The function end writes a file at the end, without a flag. The function at returns the path of that file, so
+	// that it can be checked before the runs; "" = no check. The argument dir is the directory of the runs.
 	end func(Env, *result) error
 	at  func(e Env, dir string) string
 }
@@ -206,7 +207,8 @@ func (o *options) writeFiles(document any) (err error) {
 // show is an output that is open during the runs.
 type show interface {
 	tell(harness.Event)
-	// close ends the output after all runs. page is the path of the report on all runs; empty if there is none.
+	// The method close ends the output after all runs. The argument page is the path of the report on all runs; empty
+	// = no report.
 	close(ctx context.Context, page string) error
 }
 
@@ -265,7 +267,8 @@ func (o *options) planned(all ...output) {
 	settings.ValueOf(list).CommandLineOnly = true
 }
 
-// judgements converts runs into judgements, which reports for CI systems are made from. out is the directory of runs.
+// judgements converts runs into judgements, which reports for CI systems are made from. The argument out is the
+// directory of runs.
 func judgements(out string, runs []results.Run) (all []results.Judgement) {
 	for i := range runs {
 		j := runs[i].Judgement()

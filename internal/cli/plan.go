@@ -146,7 +146,8 @@ func (o *options) serverFlags() {
 		"for a first look with 4 workers\nat single and redlock (default: looked for)"), "path", &p.RedisServer)
 }
 
-// loadFlags declares the flags of a load, on locks or on a service. patience is the help of the flag --patience.
+// loadFlags declares the flags of a load, on locks or on a service. The argument patience is the help of the flag
+// --patience.
 func (o *options) loadFlags(patience string) {
 	p, w := &o.plan, &o.plan.Workload
 	o.Integer(flag(load, "workers", "how many visit at the same time"), &w.Workers, 0)

@@ -109,9 +109,9 @@ func headline(r *results.Run) string {
 	return strings.Join(append(parts, r.Fairness.JainText()), "  ")
 }
 
-// exploring returns two functions: tell shows the progress of an exploration, and over ends the display. On a
-// terminal the progress is one line, which over removes. Otherwise tell prints lines: the first after 4 s, and
-// another each time that the elapsed time has doubled.
+// exploring returns two functions. The first shows the progress of an exploration, and the second ends the display.
+// On a terminal the progress is one line, which the second function removes. Otherwise the first function prints
+// lines: one after 4 s, and another each time that the elapsed time has doubled.
 func (e Env) exploring(o *options, lock string) (tell func(explore.Progress), over func()) {
 	at := e.terminals[1]
 	if o.quiet {

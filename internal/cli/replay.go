@@ -65,7 +65,7 @@ func (e Env) replay(base context.Context, o *options, path string) error {
 }
 
 // The function replayed returns the replay of a run. If the run failed, the replay shows its verdict in the header,
-// because a replay cannot find every violation itself. run is nil if the history has no record.
+// because a replay cannot find every violation itself. The argument run is nil if the history has no record.
 func replayed(h *history.History, run *results.Run) *measure.Replay {
 	if run != nil && run.Failed() {
 		run.Label = headline(run)

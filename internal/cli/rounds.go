@@ -124,8 +124,8 @@ func (r *rounds) steps(yield func(*step) bool) {
 	}
 }
 
-// The method more prepares a job, and returns whether to run it. number counts all steps from 0; each round has as
-// many steps as there are loads.
+// The method more prepares the job of a step, and returns whether to run it. The argument number counts all steps
+// from 0. Each round has as many steps as there are loads.
 func (r *rounds) more(stop context.Context, job *harness.Job, number, loads int) (begins bool) {
 	e, o := r.e, r.o
 	if o.count > 1 {
@@ -157,8 +157,8 @@ func (o *options) strictFlag() {
 			"under contention, late holders, crashes and lost answers"), "", &o.strict)
 }
 
-// weigh combines judgements into one verdict. not lists scenarios that were not run. cut is the error that ended the
-// command early; nil if it was not ended early.
+// weigh combines judgements into one verdict. The argument not lists scenarios that were not run. The argument cut is
+// the error that ended the command early; nil = it was not ended early.
 func (o *options) weigh(all []results.Judgement, not []results.NotRun, cut error) results.Whole {
 	classes, why := scenarios.Classes, ""
 	if o.strict {

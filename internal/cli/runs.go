@@ -93,7 +93,8 @@ func runDirs(args []string, out string) (dirs []string, err error) {
 	return dirs, err
 }
 
-// runsIn returns the paths of the runs in a directory. If dir is itself a run, or contains none, it returns dir.
+// runsIn returns the paths of the runs in a directory. If the argument dir is itself a run, or contains none, it
+// returns dir.
 func runsIn(dir string) (dirs []string) {
 	inside, _ := filepath.Glob(filepath.Join(dir, "*"))
 	inside = slices.DeleteFunc(inside, func(path string) bool { return !isRun(path) })

@@ -35,7 +35,7 @@ func (o own) handOffs() [][2]float64 {
 }
 
 // within tells whether a percentile of the run agrees with the program's own log. It allows for the rounding of
-// histograms, and for a stream that is read up to late after the event.
+// histograms. It also allows for a stream that is read late; the argument late is the longest such delay.
 func within(got *int64, log [][2]float64, q float64, late time.Duration) bool {
 	var least, most []float64
 	for _, x := range log {

@@ -18,7 +18,7 @@ type Cost struct {
 	servers string // identifies the server processes: after a restart, counts begin at 0
 }
 
-// Since returns the work between the reading before and the reading c. It is unknown if a server restarted in
+// Since returns the work between an earlier reading and the reading c. It is unknown if a server restarted in
 // between.
 func (c Cost) Since(before Cost) Cost {
 	return Cost{Known: c.Known && before.Known && c.servers == before.servers, Commands: c.Commands - before.Commands,

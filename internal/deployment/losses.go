@@ -96,8 +96,8 @@ func (n *watched) lost(ctx context.Context, info map[string]string, emptied int)
 	n.evicted(evicted)
 }
 
-// evicted records evictions. Consecutive readings with evictions make one incident. keys is the number of keys
-// evicted since the last reading.
+// evicted records evictions. Consecutive readings with evictions make one incident. The argument keys is the number
+// of keys evicted since the last reading.
 func (n *watched) evicted(keys int64) {
 	l := &n.losses
 	switch evicting := keys > 0; {

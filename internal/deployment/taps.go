@@ -26,8 +26,8 @@ func (d *Deployment) Stream(clock *history.Clock) *witness.Stream {
 	return witness.NewStream(clock, keys, names, sites)
 }
 
-// Tap reads the replication streams of the servers, and passes them to s, until done is closed. It connects to the
-// servers directly, without proxies. If a server refuses, s learns that, too.
+// Tap reads the replication streams of the servers, and passes them to the argument s, until done is closed. It
+// connects to the servers directly, without proxies. If a server refuses, Tap tells s.
 func (d *Deployment) Tap(ctx context.Context, done <-chan struct{}, clock *history.Clock, s *witness.Stream) {
 	run := &wire.Run{Clock: clock, Sink: s}
 	var all sync.WaitGroup

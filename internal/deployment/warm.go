@@ -17,7 +17,7 @@ type Warm struct {
 	up  map[string][]*topologies.Topology
 }
 
-// take returns a kept topology with the key, which is no longer kept then; nil if none has the key.
+// take removes and returns a kept topology that has the given key. It returns nil if no kept topology has it.
 func (w *Warm) take(key string) *topologies.Topology {
 	w.one.Lock()
 	defer w.one.Unlock()

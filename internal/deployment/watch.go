@@ -263,8 +263,8 @@ func (w *Watch) Roles() []results.RoleChange {
 	})
 }
 
-// The method ails begins an incident, described by what. If one is in progress, its description stays, unless the
-// server has ended.
+// The method ails begins an incident with the given description. If an incident is in progress, its description
+// stays, unless the server has ended.
 func (n *watched) ails(what string) {
 	if n.trouble == "" || strings.HasPrefix(what, ended) {
 		n.trouble = what
@@ -326,7 +326,7 @@ func (n *watched) take(info map[string]string) {
 	}
 }
 
-// note records a role change, with the description what. It returns the time at which the suite saw the change.
+// note records a role change with the given description. It returns the time at which the suite saw the change.
 func (n *watched) note(what string, follows history.ID) (seen time.Duration) {
 	n.watch.note(n.lane.Next(), what)
 	return n.lane.Mark(&history.Op{Kind: history.Role, Key: -1, Worker: -1, Call: n.before, Value: int64(n.number),

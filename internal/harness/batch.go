@@ -32,7 +32,7 @@ type question struct {
 	broke  error // why the last run could not be made; nil = it was made
 }
 
-// spoilt tells whether the last run was too slow while other runs were in progress, which may be the reason.
+// spoilt tells whether other runs may have spoilt the last run: it was too slow while they were in progress.
 func (q question) spoilt() bool { return q.shared && q.longer > 1 }
 
 type outcome struct {
@@ -44,8 +44,8 @@ type outcome struct {
 // The method of returns a name for the topology and the lock. All scenarios of this pair share a time budget.
 func (c *Combination) of() string { return c.Topology.Name + " " + c.Lock.Name }
 
-// The method all runs the combinations numbered from, from+1, ... up to but not including to. Then it repeats those
-// that ended without a verdict.
+// The method all makes one run of each combination of the batch. Their numbers begin with the argument from, and end
+// before the argument to. Then the method repeats runs that ended without a verdict.
 func (b *batch) all(ctx, stop context.Context, from, to int) {
 	var all []question
 	for n := from; n < to; n++ {
@@ -56,8 +56,8 @@ func (b *batch) all(ctx, stop context.Context, from, to int) {
 	b.again(ctx, stop)
 }
 
-// The method ask makes the runs, in parallel if the machine has room. It skips a run if the function begins returns
-// false. Runs that must not share the machine come last, one after the other.
+// The method ask makes the runs, in parallel if the machine has room. Before each run it calls the argument begins,
+// and skips the run if the result is false. Runs that must not share the machine come last, one after the other.
 func (b *batch) ask(ctx, stop context.Context, all []question, begins func(question) bool) {
 	alone := func(q question) int {
 		if b.Combinations[q.number].Scenario.Alone || q.spoilt() {
@@ -110,8 +110,8 @@ func (b *batch) ask(ctx, stop context.Context, all []question, begins func(quest
 	}
 }
 
-// The method begins tells whether to run a combination. If not, it adds the reason to NotRun. first is the number of
-// the batch's first combination, which is run even if it is longer than the time budget.
+// The method begins tells whether to run a combination. If not, it adds the reason to NotRun. The argument first is
+// the number of the batch's first combination, which is run even if it is longer than the time budget.
 func (b *batch) begins(number, first int) bool {
 	c := &b.Combinations[number]
 	n := c.notRun(cmp.Or(b.ended, b.dead))

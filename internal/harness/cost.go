@@ -48,8 +48,9 @@ type reading struct {
 // reading would include too much work for visits of the next phase.
 const costLate = 0.1
 
-// The method since returns the servers' work from the reading before to the reading r. The result is marked as
-// unknown if one of them was too late, compared with the length lasted.
+// The method since returns the servers' work between an earlier reading and the reading r. The result is marked as
+// unknown if one of the readings was too late. The argument lasted is the length of the phase, which decides how late
+// is too late.
 func (r reading) since(before reading, lasted time.Duration) deployment.Cost {
 	c := r.Cost.Since(before.Cost)
 	c.Known = c.Known && float64(max(r.late, before.late)) <= costLate*float64(lasted)

@@ -16,8 +16,8 @@ import (
 // watchedSlice is long enough for a dashboard to draw some frames.
 const watchedSlice = 2 * time.Second
 
-// work lets the suite run for the time slice, with a dashboard if watched is true. It returns the visits per second,
-// the p99 of their response times, and the CPU time of this process for each visit.
+// work lets the suite run for the time slice, with a dashboard if the argument watched is true. It returns the visits
+// per second, the p99 of their response times, and the CPU time of this process for each visit.
 func work(b *testing.B, a *arena, watched bool) (visits float64, p99, cpu time.Duration) {
 	b.Helper()
 	a.job.Watched = watched

@@ -198,8 +198,8 @@ func (x *Run) fill(r *crew.Report, c costs) {
 	x.run.Cost = share(c.whole, x.meter.Between(c.from, c.to), trips, x.combo.Lock.Sites)
 }
 
-// share divides the servers' work by the number of visits. roundTrips is divided already. Costs stay nil if they are
-// unknown: a lock that sends nothing through the suite's clients has unknown round trips.
+// share divides the servers' work by the number of visits. The argument roundTrips is divided already. Costs stay nil
+// if they are unknown: a lock that sends nothing through the suite's clients has unknown round trips.
 func share(c deployment.Cost, visits, roundTrips float64, on locks.Sites) results.Cost {
 	if visits == 0 {
 		return results.Cost{}

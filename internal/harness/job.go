@@ -170,8 +170,9 @@ func (j *Job) count(e *Event) {
 	e.Left = time.Duration(float64(time.Since(j.begun)) * float64(max(rest, 0)) / float64(j.counted))
 }
 
-// The method named makes one run of a combination. longer is the factor by which a repetition must be longer; 0 = no
-// repetition is needed. It sends on started when the run has begun to work, or when the run could not begin.
+// The method named makes one run of a combination. The result longer is the factor by which a repetition must be
+// longer; 0 = no repetition is needed. It sends on started when the run has begun to work, or when the run could not
+// begin.
 func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct{}) (run *results.Run, longer int,
 	err error) {
 	c := &j.Combinations[number]

@@ -50,7 +50,7 @@ var PhaseKinds = []string{
 // maxPhases limits the number of phases, each of which needs memory for its measurements.
 const maxPhases = 32
 
-// wrong returns a mistake about one key of the phase; if key is empty, about the whole phase.
+// wrong returns a mistake about one key of the phase; if the argument key is empty, about the whole phase.
 func (p *Phase) wrong(key, format string, args ...any) human.Mistake {
 	text := p.Called() + ": "
 	if key != "" {

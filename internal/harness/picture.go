@@ -45,8 +45,8 @@ func newPicture(x *Run, h history.Header) *picture {
 	return p
 }
 
-// The method told returns the injection that the operation op records, and its description. The injection is zero if
-// op is not a fault.
+// The method told returns the injected fault that the operation op records, and its description. The first result is
+// zero if the operation does not record a fault.
 func (p *picture) told(op *history.Op) (i history.Injection, words string) {
 	if op.Kind == history.Fault {
 		i = p.x.record.Fault(op.Value)
@@ -59,7 +59,8 @@ func (p *picture) observe(op *history.Op) {
 	p.viewer.Observe(op)
 }
 
-// publish sends a snapshot of the run at the time now. All operations called before final are known by then.
+// publish sends a snapshot of the run at the given time. All operations that were called before the time final have
+// arrived by then.
 func (p *picture) publish(now, final time.Duration) {
 	p.visits.Store(p.x.meter.Finished())
 	p.viewer.UpTo(final)

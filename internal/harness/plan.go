@@ -262,7 +262,7 @@ func (p *Plan) Judging() int64 {
 }
 
 // tooLarge returns a warning if judging a run needs more than the free memory and more than the free disk space, both
-// in bytes. It returns nil if memory is 0, which means unknown.
+// in bytes. It returns nil if the argument memory is 0, which means unknown.
 func (p *Plan) tooLarge(memory, disk int64) []string {
 	need, free := p.Judging(), max(memory, disk)
 	if memory == 0 || need <= free {
@@ -387,7 +387,7 @@ func Saves(out string) error {
 	return nil
 }
 
-// oneOf reports a mistake in the flag if its value is not in the list good.
+// oneOf reports a mistake in a flag if its value is not in the list of good values.
 func oneOf[T ~string](c *check, flag string, value T, good []T) {
 	if !slices.Contains(good, value) {
 		c.mistake(flag, "%q: there is %s", value,

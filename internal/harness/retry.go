@@ -41,8 +41,8 @@ func (a Again) Of(p Plan) iter.Seq[Plan] {
 	}
 }
 
-// repeat changes the plan to that of the next try: the next seed, and a duration that is multiplied by longer. Phases
-// and traces keep their duration.
+// repeat changes the plan to that of the next try, which has the next seed. It multiplies the duration by the
+// argument longer. Phases and traces keep their duration.
 func (p *Plan) repeat(longer int) {
 	p.Workload.Seed++
 	if p.steerable() {
@@ -53,11 +53,11 @@ func (p *Plan) repeat(longer int) {
 // longest limits the factor by which the times of a scenario can grow in all repetitions together.
 const longest = 8
 
-// The method again changes the combination to that of the next try, whose duration is multiplied by the factor by.
-// why is what was wrong with the last run.
+// The method again changes the combination to that of the next try. The argument by is the factor by which the
+// duration grows. The argument why is what was wrong with the last run.
 //
-// If all is true, all times grow by the factor, including leases. This does not apply if the scenario judges costs,
-// since longer leases do not change how often a lock sends requests.
+// If the argument all is true, all times grow by the factor, including leases. This does not apply if the scenario
+// judges costs, since longer leases do not change how often a lock sends requests.
 func (c *Combination) again(by int, all bool, why string) {
 	if c.Plan.Service != nil {
 		why += "; the next attempt found the service's store as this one left it"
@@ -79,8 +79,9 @@ func (c *Combination) stretch(by int) {
 	}
 }
 
-// idle returns how long a judge lets the lock be free while workers wait; 0 = the usual second. If times have
-// grown, planned pauses of holders have grown, too. So the result is as many seconds as the factor.
+// idle returns how long a judge lets the lock be free while workers wait. If times have grown by a factor, planned
+// pauses of holders have grown, too, so the result is as many seconds. If times have not grown it is 0, and the judge
+// uses its own limit.
 func (c *Combination) idle() time.Duration { return time.Duration(c.Stretched) * time.Second }
 
 // The method short returns the factor by which the times of a scenario must grow so that the lock's program can keep

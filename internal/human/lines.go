@@ -19,7 +19,7 @@ const (
 )
 
 // Columns returns how many columns a table or text on w may have: those of the terminal, at least 80 and at most
-// Width. If w is not a terminal, it asks the method w.Columns; without this method, it returns Width.
+// Width. If the argument w is not a terminal, it asks the method w.Columns; without this method, it returns Width.
 func Columns(w io.Writer) int {
 	switch w := w.(type) {
 	case interface{ Columns() int }:

@@ -42,7 +42,7 @@ func Number(x float64) string { return number(x, digits) }
 // it formats 1.9998 as "1.9998" instead of "2.00".
 func NumberBeside(x, other float64) string { return beside(x, other, number) }
 
-// beside formats x with the smallest number of digits that makes its text differ from that of other.
+// beside formats x with the smallest number of digits that makes its text differ from the text of other.
 func beside[T comparable](x, other T, format func(x T, digits int) string) string {
 	const most = 17 // enough to distinguish any two numbers
 	text := format(x, digits)

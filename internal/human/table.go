@@ -7,7 +7,8 @@ import (
 )
 
 // Table writes rows of cells; the first row is the heading. If the table is wider than Columns, it is split into
-// several tables. Each of them begins with the first columns of the rows, as many as names says.
+// several tables. The argument names is the number of columns, from the left, with the names of the rows: each of
+// these tables begins with them.
 func (p *Printer) Table(rows [][]string, names int) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {

@@ -12,8 +12,8 @@ import (
 const keptOutages = 64
 
 // Availability returns the outages within the measurement. In an outage, workers asked for the lock of a page, and
-// none of them got it for a long time. roles has the role changes of servers, which divide a recovery into parts. The
-// result is nil if no worker asked for a lock.
+// none of them got it for a long time. The argument roles has the role changes of servers, which divide a recovery
+// into parts. The result is nil if no worker asked for a lock.
 func (m *Meter) Availability(roles []results.RoleChange) *results.Availability {
 	if m.outages == nil || !m.outages.asked {
 		return nil

@@ -78,8 +78,8 @@ func (p *paused) stores(worker int32) {
 	}
 }
 
-// The method before returns how many page views the process had stored at the time t. It may return an earlier
-// number, from up to everyMark before t.
+// The method before returns how many page views the process had stored at the given time. The number may be up to
+// everyMark too old.
 func (p *paused) before(t time.Duration) (stored int64) {
 	for _, m := range p.recent {
 		if m.at > t {

@@ -11,7 +11,7 @@ import (
 )
 
 // The range of histograms in nanoseconds, and two resolutions, in significant decimal digits. A histogram with the
-// fine resolution takes 213 KB; where there are many, they have the coarse one.
+// fine resolution takes 213 KB; if a run has many of a kind, they have the coarse one.
 const (
 	lowest       = int64(50)
 	highest      = int64(time.Hour)
@@ -131,7 +131,8 @@ type Quantiles struct {
 	P50, P99 time.Duration
 }
 
-// Text formats the p99 if high is true, and the median otherwise. It returns "-" if there are too few durations.
+// Text formats the p99 if the argument high is true, and the median otherwise. It returns "-" if there are too few
+// durations.
 func (q Quantiles) Text(high bool) string {
 	value, of := q.P50, 0.5
 	if high {

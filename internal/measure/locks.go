@@ -65,8 +65,8 @@ type LockState struct {
 	Taps map[string]bool
 }
 
-// NewLocks makes a Locks. The function pattern returns the pattern that a key belongs to. alone is true if only the
-// replication stream is read.
+// NewLocks makes a Locks. The function pattern returns the pattern that a key belongs to. The argument alone is true
+// if only the replication stream is read.
 func NewLocks(pattern func(key string) string, alone bool) *Locks {
 	return &Locks{pattern: pattern, alone: alone, rows: map[rowName]*lockRow{},
 		hot: hotLocks{byKey: map[string]*hotLock{}, next: hotHalf}}
@@ -160,8 +160,8 @@ func (r *lockRow) ended(n *witness.Notice) {
 	}
 }
 
-// Numbers returns a row of counts for each pattern and program, and the most requested locks. open has the holds and
-// waits in progress, which are included.
+// Numbers returns a row of counts for each pattern and program, and the most requested locks. The argument open has
+// the holds and waits in progress, which are included.
 func (l *Locks) Numbers(now time.Duration, open []witness.Notice) (rows []LockRow, hot []results.HotLock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -51,7 +51,7 @@ func (i *interval) record(h *histogram, at, d time.Duration) {
 	h.record(d)
 }
 
-// flush writes the current second, and starts the second that contains the time at.
+// flush writes the current second to the log. It then starts the second that contains the given time.
 func (i *interval) flush(at time.Duration) {
 	if p50 := i.acquire.quantile(0.5); i.acquire.count > 0 {
 		i.least, i.most = min(cmp.Or(i.least, p50), p50), max(i.most, p50)

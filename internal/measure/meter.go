@@ -126,7 +126,7 @@ func NewMeter(o Options) *Meter {
 // Stood returns the start and the length of the longest pause of any process.
 func (m *Meter) Stood() (at, stood time.Duration) { return m.stoodAt, m.stood }
 
-// Cut ends the measurement at the time to, if that is earlier than planned.
+// Cut ends the measurement at the given time, if that is earlier than planned.
 func (m *Meter) Cut(to time.Duration) {
 	m.to = min(m.to, to)
 	m.waits.to, m.answers.to = m.to, m.to
@@ -282,8 +282,8 @@ func (m *Meter) granted(op *history.Op, since time.Duration, p *pageMeter) {
 	m.pair(p)
 }
 
-// The method oldest returns the earliest first try of all workers that wait for a page. The result is first, if that
-// is earlier.
+// The method oldest returns the earliest first try of all workers that wait for a page. If the argument first is
+// earlier, it returns that.
 func (m *Meter) oldest(first time.Duration, p *pageMeter) time.Duration {
 	for n := p.waiting; n != 0; n = m.workers[n-1].next {
 		first = min(first, m.workers[n-1].first)

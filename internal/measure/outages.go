@@ -36,7 +36,8 @@ const (
 	keptFound = 4096
 )
 
-// leastOutage returns the length of the shortest outage, for workers whose mean pause between tries is backoff.
+// leastOutage returns the length of the shortest outage. The argument backoff is the mean pause of workers between
+// two tries.
 func leastOutage(backoff time.Duration) time.Duration { return max(100*time.Millisecond, 10*backoff) }
 
 // handOff returns the length from which a gap is an outage instead of a hand-off. It is greater for a lock whose own
@@ -201,9 +202,10 @@ func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 	return ended
 }
 
-// answered returns the start of the unbroken series of "busy" replies before the time until. Without such a series,
-// it returns until. A silence of the length least breaks the series. If knows is true, it does not: a waiter that
-// knows the end of the lease sends no requests before that end.
+// answered looks for an unbroken series of "busy" replies up to a time, the argument until. It returns the start of
+// the series or, without such a series, that time. A silence of the length least breaks a series. The argument knows
+// is true for a waiter that knows the end of the lease. Such a waiter sends no requests before that end, so its
+// silence breaks nothing.
 func (p *pageGaps) answered(until, least time.Duration, knows bool) time.Duration {
 	if p.busy > 0 && (until-p.busy < least || knows) {
 		return p.since
@@ -211,8 +213,8 @@ func (p *pageGaps) answered(until, least time.Duration, knows bool) time.Duratio
 	return until
 }
 
-// The method end records that a worker no longer relies on its hold, or should not. given is the time at which the
-// release succeeded; 0 = it did not succeed.
+// The method end records that a worker no longer relies on its hold, or should not. The argument given is the time at
+// which the release succeeded; 0 = it did not succeed.
 func (o *outages) end(h *history.Holding, at, given time.Duration) {
 	p := &o.pages[h.Key]
 	at = max(min(at, h.Until), h.From)
@@ -237,7 +239,7 @@ func (o *outages) end(h *history.Holding, at, given time.Duration) {
 	}
 }
 
-// held returns the number of holds that are in progress at the time now.
+// held returns the number of holds that are in progress at the given time.
 func (o *outages) held(now time.Duration) (n int) {
 	for i := range o.holds {
 		if h := &o.holds[i]; h.ID != 0 && h.Believed() > now {

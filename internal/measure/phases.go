@@ -37,8 +37,8 @@ func (o *Options) alwaysCalled() int {
 	return n
 }
 
-// inSpans passes an operation to the meter of the phase in which it returns. If its visit was due in a later phase,
-// the meter of that phase gets it, too. Call inSpans before m itself observes the operation.
+// inSpans passes an operation to the meters of phases. A meter gets it if a part of the time from the due time of the
+// visit to the return of the operation lies in the phase. Call inSpans before m itself observes the operation.
 func (m *Meter) inSpans(op *history.Op) {
 	for _, s := range m.spans {
 		if op.Return < s.from || op.Due >= s.to && op.Call >= s.to {
@@ -62,7 +62,7 @@ func (s *Meter) goOn(m *Meter) {
 	}
 }
 
-// SoFar returns the measurements of the run and of each phase, as if the run ended at the time now.
+// SoFar returns the measurements of the run and of each phase, as if the run ended at the given time.
 func (m *Meter) SoFar(now time.Duration) (run results.Run, spans []results.Run) {
 	to := m.to
 	m.to = min(to, now)

@@ -68,7 +68,8 @@ func newRecent() recent {
 	return r
 }
 
-// record adds a duration that ended at the given time. measured is true if its visit belongs to the measurement.
+// record adds a duration that ended at the given time. The argument measured is true if its visit belongs to the
+// measurement.
 func (r *recent) record(at, d time.Duration, measured bool) {
 	r.roll(at)
 	r.ring[r.second%recentSeconds].record(d)

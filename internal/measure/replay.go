@@ -23,7 +23,8 @@ type Replay struct {
 	now     time.Duration
 }
 
-// NewReplay prepares a replay of a history. run is the record of the run; nil if only the history exists.
+// NewReplay prepares a replay of a history. The argument run is the record of the run; nil if only the history
+// exists.
 func NewReplay(h *history.History, run *results.Run) *Replay {
 	r := &Replay{history: h, run: run, never: history.Forever, roles: rolesOf(h)}
 	for i := range h.Ops {
@@ -41,8 +42,9 @@ func NewReplay(h *history.History, run *results.Run) *Replay {
 // End returns the time of the last event in the history.
 func (r *Replay) End() time.Duration { return r.end }
 
-// Violation returns the time of the next violation after from. If step is negative, it returns that of the previous
-// violation. found is false if no such violation exists. Violations that follow each other quickly share one time.
+// Violation returns the time of the next violation after the given time. If the argument step is negative, it returns
+// the time of the previous violation. The result found is false if no such violation exists. Violations that follow
+// each other quickly share one time.
 func (r *Replay) Violation(from time.Duration, step int) (at time.Duration, found bool) {
 	for _, t := range r.moments {
 		if step < 0 && t < from || step >= 0 && t > from && !found {

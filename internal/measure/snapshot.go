@@ -129,7 +129,8 @@ const share = Waited - 1
 // Share returns the share of the step in which the worker held the lock, 0 to 1.
 func (c Cell) Share() float64 { return float64(c&share) / float64(Whole) }
 
-// add adds a mark to the cell, for an action that lasted from from to to. The cell covers the length step from begin.
+// add adds a mark to the cell. The worker's action lasted from the time "from" to the time "to". The cell covers a
+// period of the length step, which starts at the time begin.
 func (c *Cell) add(begin, step, from, to time.Duration, mark Cell) {
 	if *c |= mark; mark == Held {
 		more := float64(min(to, begin+step)-max(from, begin)) / float64(step)

@@ -77,7 +77,7 @@ func (s *strip) advance(n int64) {
 	}
 }
 
-// The method last returns a copy of the last n cells. The last of them has the number end.
+// The method last returns a copy of n consecutive cells. The argument end is the number of the last of them.
 func (s *strip) last(n int, end int64) []Cell {
 	cells := make([]Cell, n)
 	first := end - int64(n) + 1
@@ -129,7 +129,8 @@ func (s *strip) tries(op *history.Op) {
 	}
 }
 
-// paintHold shows the current hold up to the time to. The part after the end of the lease is marked as expired.
+// paintHold shows the current hold in the picture, up to the given time. A part after the end of the lease is marked
+// as expired.
 func (s *strip) paintHold(to time.Duration) {
 	until := s.hold.Believed()
 	s.paint(s.painted, min(to, until), Held)

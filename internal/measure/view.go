@@ -17,7 +17,8 @@ const (
 	aroundCells = int(2 * aroundAfter / StripStep)
 )
 
-// Snapshot returns the state of the run at the time now. s has facts that operations do not show; nil = unknown.
+// Snapshot returns the state of the run at the given time. The argument s has facts that operations do not show; nil
+// = unknown.
 func (v *Viewer) Snapshot(now time.Duration, stage string, s *Surroundings) *Snapshot {
 	v.violations()
 	v.roll(now)
@@ -79,8 +80,8 @@ func (v *Viewer) violations() {
 	}
 }
 
-// The method longest finds the worker with the longest wait in progress. It also includes waits in progress in
-// r.Fairness.
+// The method longest finds the worker with the longest wait in progress, and sets the fields of r about it. It also
+// counts waits in progress in r.Fairness.
 func (v *Viewer) longest(r *Snapshot, now time.Duration) {
 	r.LongestBy = -1
 	for i := range v.meter.workers {
@@ -137,8 +138,8 @@ func (v *Viewer) lanes(r *Snapshot, now time.Duration) {
 	r.LanesEnd = time.Duration(end+1) * StripStep
 }
 
-// The method around adds to recent events what the workers did around the event. It waits until the time after the
-// event is over.
+// The method around completes recent events: it adds what the workers did around the time of the event. It does so
+// when enough time has passed after the event.
 func (v *Viewer) around(now time.Duration) {
 	for i := len(v.events.list) - 1; i >= 0 && now-v.events.list[i].At < 5*time.Second; i-- {
 		e := &v.events.list[i]

@@ -56,8 +56,8 @@ func NewViewer(m *Meter, head Head, header history.Header, told func(*history.Op
 	return v
 }
 
-// Stop records that a fault has stopped a worker or, if stopped is false, that the worker continues. Any goroutine
-// may call it.
+// Stop records that a fault has stopped a worker or, if the argument stopped is false, that the worker continues. Any
+// goroutine may call it.
 func (v *Viewer) Stop(worker int32, stopped bool) {
 	if worker >= 0 && int(worker) < len(v.stopped) {
 		v.stopped[worker].Store(stopped)
@@ -70,7 +70,7 @@ func (v *Viewer) Interactive() { v.head.Interactive = true }
 // Rate sets the rate that the dashboard shows, in visits per second; 0 = closed loop.
 func (v *Viewer) Rate(perSecond float64) { v.head.Rate = perSecond }
 
-// UpTo tells the Viewer that all operations called before the time now have arrived.
+// UpTo tells the Viewer that all operations which were called before the given time have arrived.
 func (v *Viewer) UpTo(now time.Duration) { v.stream.UpTo(now) }
 
 // Known sets the time up to which all operations have arrived. It is only called during a run; a replay knows all.

@@ -29,8 +29,8 @@ func newWaits(from, to time.Duration) *waits {
 	return &waits{from: from, to: to, granted: newFine(), censored: newFine(), entered: newFine()}
 }
 
-// record adds a wait from first to last. It returns the length that counts and true. It returns false if the wait
-// lies outside of the window.
+// record adds a wait that lasted from the time first to the time last. It returns the length that counts, and true.
+// If the wait lies outside of the window, it adds nothing and returns false.
 func (w *waits) record(first, last time.Duration, granted bool) (seen time.Duration, in bool) {
 	if last < w.from || first >= w.to {
 		return 0, false
@@ -57,13 +57,13 @@ func (w *waits) count() int64 { return w.granted.count + w.censored.count }
 
 func (w *waits) longest() time.Duration { return max(w.granted.max, w.censored.max) }
 
-// quantiles estimates quantiles of the length of waits. qs must ascend. It is the product-limit estimator of Kaplan
-// and Meier (J. Am. Stat. Assoc. 53, 1958) with delayed entry.
+// quantiles estimates quantiles of the length of waits. The argument qs must ascend. The method is the product-limit
+// estimator of Kaplan and Meier (J. Am. Stat. Assoc. 53, 1958) with delayed entry.
 //
-// At each length, some waits end with a grant. The share of waits that last longer falls in proportion to all waits
-// known to have reached that length. A censored wait leaves that number at its length; a truncated wait joins it at
-// its age at the start of the window. If a quantile cannot be reached, because too many waits are censored, it is
-// results.Beyond.
+// At each length, some waits end with a grant. The share of waits that last longer falls in proportion to the number
+// of waits known to have reached that length. A censored wait leaves that number at its length. A truncated wait
+// joins it at the age that the wait had when the window began. If too many waits are censored to reach a quantile,
+// the result for it is results.Beyond.
 func (w *waits) quantiles(qs ...float64) []time.Duration {
 	reached := slices.Repeat([]time.Duration{results.Beyond}, len(qs))
 	atRisk := float64(w.count() - w.entered.count)

@@ -14,11 +14,12 @@ type hook struct {
 	hit   func(lock string) (a *wire.Action, broken bool)
 }
 
-// At registers a function for commands on locks. point is the kind of command, from faults.Commands. If asked is
-// true, hit is called before the command is forwarded; otherwise, before its reply is.
+// At registers the function hit, to be called at commands on locks. The argument point is the kind of command, from
+// faults.Commands. If the argument asked is true, hit is called before the command is forwarded. Otherwise it is
+// called before the reply is forwarded.
 //
-// Several goroutines call hit, so it must not block. It returns what happens to the message. With broken = true, this
-// takes effect, and no other registered function is called.
+// Several goroutines call hit, so it must not block. It returns what happens to the message. If its result broken is
+// true, this takes effect, and no other registered function is called.
 func (s *Source) At(point string, asked bool, hit func(lock string) (a *wire.Action, broken bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

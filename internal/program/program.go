@@ -226,7 +226,8 @@ func (s *Source) Run(_, stop context.Context) (crew.Report, error) {
 	return crew.Report{}, err
 }
 
-// Finish ends the watch over a service's programs. If err is ErrUnused, the watch is neither judged nor saved.
+// Finish ends the watch over a service's programs. If the argument err is ErrUnused, the watch is neither judged nor
+// saved.
 func (s *Source) Finish(err error) { s.finished <- err }
 
 // watch starts the program, if there is one. It returns when the watch ends.

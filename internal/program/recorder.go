@@ -314,7 +314,8 @@ func (s *Source) Record(dir string) error {
 	return s.recorder.open(filepath.Join(dir, RecorderDir))
 }
 
-// Violated returns the locks whose violations should be cut out now. over is true at the end of the watch.
+// Violated returns the locks whose violations should be cut out now. The argument over is true at the end of the
+// watch.
 func (s *Source) Violated(over bool) []Violated {
 	if s.recorder == nil {
 		return nil

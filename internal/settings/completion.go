@@ -8,7 +8,7 @@ import (
 )
 
 // CompleteList returns a shell completion for lists with commas. It completes the last name, and offers no name
-// twice. If open is true, the shell adds no space, because more text may follow the name.
+// twice. If the argument open is true, the shell adds no space, because more text may follow the name.
 func CompleteList(names []string, open bool) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		head := typed[:strings.LastIndex(typed, ",")+1]
@@ -26,7 +26,8 @@ func CompleteList(names []string, open bool) cobra.CompletionFunc {
 	}
 }
 
-// CompleteAfter completes typed, the text after head, with the function complete. It puts head before each result.
+// CompleteAfter completes the argument typed, which follows the text head on the command line. It calls the function
+// complete, and puts head before each result.
 func CompleteAfter(head string, complete cobra.CompletionFunc, c *cobra.Command, args []string,
 	typed string) (all []string, _ cobra.ShellCompDirective) {
 	if complete == nil {

@@ -237,8 +237,8 @@ func (s *Set) position(m human.Mistake) []int {
 	return []int{line, column}
 }
 
-// Write prints a setting as in a plan's file, with its origin as a comment. first and others are the prefixes of the
-// first line and of further lines.
+// Write prints a setting as in a plan's file, with its origin as a comment. The argument first is put before the
+// first line, and the argument others before each further line.
 func Write(p *human.Printer, first, others, name string, v *Value, origin string) {
 	text, err := yaml.Marshal(map[string]any{name: v.plain()})
 	p.Err = errors.Join(p.Err, err)
@@ -270,7 +270,7 @@ type Mapped struct {
 }
 
 // SettingsOf returns the keys and values of a YAML mapping. It reports keys that are not in good, and values that are
-// neither text nor a list of texts. of ends the error message, as in " of a phase".
+// neither text nor a list of texts. The argument of ends the error message, as in " of a phase".
 func (s *Set) SettingsOf(n *yaml.Node, of string, good []string) (all []Mapped) {
 	for name, node := range s.KeysOf(n, of, good) {
 		if texts, isText := TextsOf(node); isText {

@@ -18,7 +18,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Add declares a flag. kind names the type of its value in the help, preset is the default, and set parses a value.
+// Add declares a flag. The argument kind names the type of its value in the help, and the argument preset is the
+// default. The function set parses a value.
 func (s *Set) Add(f Flag, kind, preset string, set func(string) error) *Value {
 	v := s.declare(f, kind, preset, set)
 	s.inSection(s.Flags.VarPF(v, f.Name, "", f.Usage))
@@ -41,7 +42,8 @@ func (s *Set) declare(f Flag, kind, preset string, set func(string) error) *Valu
 	return v
 }
 
-// Toggle declares a boolean flag, which can be given without a value. letter is its short form; empty = none.
+// Toggle declares a boolean flag, which can be given without a value. The argument letter is its short form; empty =
+// none.
 func (s *Set) Toggle(f Flag, letter string, to *bool) *pflag.Flag {
 	v := s.declare(f, "bool", strconv.FormatBool(*to), func(text string) error {
 		is, err := strconv.ParseBool(text)
@@ -67,8 +69,8 @@ func (s *Set) Duration(f Flag, to *time.Duration) {
 	})
 }
 
-// Integer declares a flag for an integer from 1 to most. If most is 0, Integer accepts any integer, and a
-// later check of the plan limits it.
+// Integer declares a flag for an integer from 1 to most. If the argument most is 0, Integer accepts any integer, and
+// a later check of the plan limits it.
 func (s *Set) Integer(f Flag, to *int, most int) {
 	preset := *to
 	s.Add(f, "n", strconv.Itoa(preset), func(text string) error {
@@ -131,8 +133,8 @@ func (s *Set) text(f Flag, kind string, to *string, check func(string) error) *V
 	})
 }
 
-// Names declares a flag for a list of names, separated by commas. offered is for completion; other names are
-// accepted, too.
+// Names declares a flag for a list of names, separated by commas. The argument offered is for completion; other names
+// are accepted, too.
 func (s *Set) Names(f Flag, to *[]string, offered []string) {
 	s.Add(f, "name,...", strings.Join(*to, ","), func(text string) error {
 		if *to = Split(text); len(*to) == 0 {
@@ -226,7 +228,8 @@ func (s *Set) Rate(f Flag, to *float64) {
 	})
 }
 
-// Share declares a flag for a percentage. If good returns false for a percentage, the error has the text wrong.
+// Share declares a flag for a percentage. The function good tells whether a percentage is acceptable. The argument
+// wrong is the text of the error if it is not.
 func (s *Set) Share(f Flag, kind string, to *float64, wrong string, good func(float64) bool) {
 	preset := ""
 	if good(100 * *to) {

@@ -92,7 +92,8 @@ func (s *Set) Mistake(setting, format string, args ...any) {
 	s.Mistakes.Add(human.Wrong(setting, format, args...))
 }
 
-// Clash adds a mistake for each of the named flags that the user has set. why is the text.
+// Clash adds a mistake for each of the named flags that the user has set. The argument why is the text of the
+// mistake.
 func (s *Set) Clash(names []string, why string) {
 	for _, name := range names {
 		if f := s.Flags.Lookup(name); f != nil && f.Changed {

@@ -116,7 +116,7 @@ func (c *chapter) find() (locks.Spec, topologies.Spec) {
 }
 
 // causes returns the expected causes of a chapter: the run must fail with one of them. If it returns nil, the run
-// must pass. fenced is true if the counter compares fencing tokens.
+// must pass. The argument fenced is true if the counter compares fencing tokens.
 func (c *chapter) causes(fenced bool) []string {
 	lock, _ := c.find()
 	fault, _, _ := strings.Cut(c.Fault, "@")
@@ -151,8 +151,8 @@ func (t *Tour) Chapters() []chapter {
 	return append(slices.Clip(Chapters), last)
 }
 
-// Tell prints all chapters. It calls run for each plan, and prints the results. It returns the number of chapters
-// with a wrong result, and of those without a result. It stops at the first error.
+// Tell prints all chapters. It calls the function run for each plan, and prints the results. It returns the number of
+// chapters with a wrong result, and of those without a result. It stops at the first error.
 func (t *Tour) Tell(run func(harness.Plan) (*results.Run, error)) (wrong, undecided int, err error) {
 	for i, c := range t.Chapters() {
 		shows, err := t.chapter(run, i, &c)
@@ -215,8 +215,8 @@ func (t *Tour) chapter(carryOut func(harness.Plan) (*results.Run, error), number
 	return shows, p.Err
 }
 
-// The function met compares a run with the expected causes. why tells what differs. If the counter compares fencing
-// tokens, it must have refused a store, and no page view may be lost.
+// The function met compares a run with the expected causes. The result why tells what differs. If the counter
+// compares fencing tokens, it must have refused a store, and no page view may be lost.
 func met(causes []string, run *results.Run, fenced bool) (met checker.Status, why string) {
 	status, summary := run.Safety()
 	met, _ = results.Met(causes, status, run.Verdicts)

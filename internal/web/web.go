@@ -89,8 +89,8 @@ func (s *Server) Saved(name, file string) {
 	s.done = append(s.done, doneRun{name, fmt.Sprintf("run/%d", len(s.done)), file})
 }
 
-// Close ends the server. If the file page exists, open pages load it instead; Close waits for them, up to the time
-// farewell.
+// Close ends the server. The argument page is the path of the report. If that file exists, open pages load it, and
+// Close waits for them; the time farewell limits the wait.
 func (s *Server) Close(ctx context.Context, page string) {
 	close(s.stop)
 	if _, err := os.Stat(page); err != nil {
@@ -234,7 +234,8 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter adds one, which is 1 or -1, to the number of open pages. It returns an error if no further page is accepted.
+// enter adds the argument one, which is 1 or -1, to the number of open pages. It returns an error if no further page
+// is accepted.
 func (s *Server) enter(one int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
