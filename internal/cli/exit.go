@@ -15,7 +15,8 @@ import (
 	"hammerlock/results/compare"
 )
 
-// Exit codes. If several apply, the order of precedence is: Violation, Broken, Inconclusive, Regression.
+// Exit codes. If several apply, the order of precedence is: Violation, Usage, a signal, Broken, Inconclusive,
+// Regression.
 const (
 	Passed       = 0
 	Violation    = 1 // a safety property failed

@@ -25,18 +25,17 @@ func (c Cost) Since(before Cost) Cost {
 		CPU: c.CPU - before.CPU}
 }
 
-// managing lists commands that never count as work for visits: they open and keep connections, or ask for roles.
-// Locks do not send them during visits.
+// managing lists commands that never count as work for a visit: they open and keep connections, or ask for roles.
+// Locks do not send them during visits. All other commands of locks count.
 //
-// All other commands of locks count. Commands of the suite itself, and messages of sentinels, must be subtracted.
-// But a server counts calls by command, and not by client. So the suite counts the commands that it sends, and the
-// messages of sentinels as they arrive.
+// A server counts calls by command, but not by client. So commands of the suite itself, and messages of sentinels,
+// must be subtracted. The suite counts the former when it sends them, and the latter when they arrive.
 //
 // This was checked without visits, for 2.5 s on each topology: the servers executed hundreds of commands, and none
-// counted. A single replica got 72 messages from sentinels. During 3 s of visits on single and redlock, the clients
-// of the locks sent none of the commands below. On cluster, they asked for the map of the cluster five times a
-// second. SUBSCRIBE is not in the list, because it can be the work of a visit: under contention, Redisson sends it
-// for each.
+// counted. During 3 s of visits on single and redlock, the locks sent none of the commands below. On cluster, they
+// asked for the map of the cluster five times a second.
+//
+// SUBSCRIBE is not in the list, because it can be work for a visit: under contention, Redisson sends it in each.
 var managing = map[string]bool{
 	"auth": true, "client": true, "cluster": true, "command": true, "config": true, "hello": true, "info": true,
 	"ping":  true,

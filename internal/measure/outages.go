@@ -17,7 +17,7 @@ import (
 type outages struct {
 	least    time.Duration
 	backoff  time.Duration
-	polls    int64         // number of tries of waiters that followed a pause
+	polls    int64         // number of tries that waiters made after a pause
 	pauses   time.Duration // total length of the pauses
 	pages    []pageGaps
 	holds    []history.Holding // current hold of each worker; the slice is shared with the meter

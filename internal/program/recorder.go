@@ -28,7 +28,7 @@ const restFile = "rest"
 
 const (
 	cutAfter    = 10 * time.Second // a violation is saved as a run after this time, when all its operations are known
-	restEvery   = 5 * time.Second  // at most this is lost after kill -9
+	restEvery   = 5 * time.Second  // kill -9 loses at most the operations of this time
 	mostPieces  = 2 << 30          // limit in bytes of all pieces; the oldest are deleted
 	mostWaiting = 8                // limit of pieces that wait to be written
 	mostLocks   = 1000             // limit of locks with violations that wait to be cut out
@@ -200,9 +200,9 @@ func (c *recorder) violated(n *witness.Notice) {
 	}
 }
 
-// ripe returns the locks whose violations should be cut out now. After a cut of a lock, its further violations wait
-// for as long as the recorder keeps operations. At the end of the watch (over = true), they need not
-// wait. Violations of the last seconds (see cutAfter) are in no cut, but the history of the whole watch has them.
+// ripe returns the locks whose violations should be cut out now. After a cut, further violations of the lock wait for
+// the next cut. It comes when the first is older than the recorder keeps operations, or at the end of the watch (over
+// = true). Violations of the last seconds are in no cut, only in the history of the whole watch.
 func (c *recorder) ripe(now time.Duration, over bool) (all []Violated) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

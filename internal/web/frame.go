@@ -31,7 +31,7 @@ type series struct {
 	seen  time.Duration     // time of the latest snapshot that was added
 }
 
-// lines has percentiles for each second, in nanoseconds; nil = too few values.
+// lines has percentiles for each second of a series, in nanoseconds; nil = the second had too few values.
 type lines struct {
 	P50 []*int64 `json:"p50"`
 	P99 []*int64 `json:"p99"`
