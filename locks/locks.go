@@ -1,6 +1,6 @@
-// Package locks defines a lock under test: its Spec, its methods, its environment and the meaning of its errors. A
-// lock makes one try and reports what is certain about the outcome; workers wait and back off. The suite's own locks
-// are in locks/catalogue.
+// Package locks defines a lock under test: its description (Spec), its methods (Lock), its surroundings (Env) and
+// the meaning of its errors. Acquire makes one try and reports what is certain about the outcome; the worker that
+// calls it waits and tries again. The suite's own locks are in locks/catalogue.
 package locks
 
 import (
@@ -31,28 +31,29 @@ type Spec struct {
 	Assumes string // assumptions under which the lock is safe
 	Broken  string // why it is wrong; empty for a lock that is correct under its assumptions
 	Expect  []Expectation
-	Needs   []Release // server versions that have the lock's commands; any one of them is enough; empty = all have them
+	Needs   []Release // the server must be one of these; empty = any server
 	Claims  history.Claims
-	// Counting is the way in which a visit counts. All values but TwoSteps are baselines, which use no lock.
+	// Counting says how a visit adds its page view to the counter. All values but TwoSteps are baselines without a
+	// lock.
 	Counting Counting
-	Listens  bool // waiters subscribe to channels
+	Listens  bool // waiters subscribe to Pub/Sub channels
 	// Outlives means that the lock stays held when its worker dies, until the process ends. For example, a library
 	// renews the lock as long as the process lives, or a mutex of the process is held.
 	Outlives bool
-	// Linger returns the time by which a lease may outlast its ttl, if its holder knows this or is gone; nil = not at
-	// all.
+	// Linger returns the longest time that a lease may last beyond its TTL, for example because TTLs are rounded up
+	// to seconds. Nil = leases never last longer.
 	Linger func(ttl time.Duration) time.Duration
-	// Session means that a hold ends with the connection on which it was granted.
+	// Session means that a hold ends when the connection on which it was granted is closed.
 	Session bool
 	// Waits means that Acquire itself waits: Open returns a Patient.
 	Waits bool
 	// Shared means that several workers may use one lock object concurrently.
 	Shared bool
-	// Queues means that workers of a process wait for a mutex while the worker that holds the mutex waits for the
-	// server.
+	// Queues means that the workers of a process share a mutex. A worker keeps the mutex while it waits for the
+	// server, so the other workers wait too.
 	Queues bool
 	Open   func(Env) (Lock, error)
-	// Defaults means that the clients use database 0 and the default user; they cannot select others.
+	// Defaults means that the lock's clients use database 0 and the default user, because they cannot select others.
 	Defaults bool
 	// Program is the external program that runs the lock; Open is nil then. Nil = the lock is part of this program.
 	Program *Program
@@ -69,18 +70,17 @@ const (
 	Elsewhere                  // a request to a service that does its own locking
 )
 
-// Expectation is a failure that verify must find, and the run that shows it. A broken lock must show one of its
-// causes. A correct lock must pass all other scenarios, except those whose fault breaks its assumptions.
+// Expectation is a failure that the command "verify" must find, and the run that shows the failure. A broken lock
+// must show one of its expected causes. A correct lock may fail only where a fault breaks its assumptions.
 type Expectation struct {
 	Cause    string // name of the cause in package history
 	Scenario string // scenario that shows it; empty for a broken lock = several scenarios do
 	Fault    string // for a correct lock: the fault that shows it, in the syntax of the command line
-	// Sometimes means that a correct lock shows the cause in some runs only, so a pass is accepted too.
+	// Sometimes means that only some runs of a correct lock show the cause, so a run that passes is accepted too.
 	Sometimes bool
 }
 
-// Expected lists the causes that the lock must show under a fault. With an empty fault it lists the causes of a
-// broken lock.
+// Expected lists the causes expected of the lock under a fault. For a broken lock the fault is empty.
 func (s Spec) Expected(fault string) (causes []string) {
 	for _, e := range s.Expect {
 		if e.Fault == fault && !slices.Contains(causes, e.Cause) {
@@ -95,7 +95,7 @@ func (s Spec) Shows(scenario string) bool {
 	return slices.ContainsFunc(s.Expect, func(e Expectation) bool { return e.Scenario == scenario })
 }
 
-// Release is a server program, from the version Since on.
+// Release is a server program of the version Since or later.
 type Release struct {
 	Name  string // as the program reports it
 	Since string // major.minor
@@ -117,7 +117,7 @@ func (s Spec) Runs(server topologies.Server) error {
 	return fmt.Errorf("%w: %s needs %s or newer, this is %s", ErrServer, s.Name, strings.Join(wants, ", "), server)
 }
 
-// Offers returns an error if the lock lacks a method that the Spec promises; the error names the method.
+// Offers returns an error if the lock lacks a method that its Spec promises. The error names the method.
 func (s Spec) Offers(l Lock) error {
 	_, shares := l.(Sharer)
 	_, upgrades := l.(Upgrader)
@@ -136,7 +136,7 @@ func (s Spec) Offers(l Lock) error {
 	return nil
 }
 
-// Lingers returns the time by which a lease may outlast its ttl.
+// Lingers returns the longest time that a lease may last beyond its TTL.
 func (s Spec) Lingers(ttl time.Duration) time.Duration {
 	if s.Linger == nil {
 		return 0
@@ -159,7 +159,7 @@ func Auto(all []Spec, t topologies.Spec) Spec {
 	return Spec{}
 }
 
-// Sites says how many sites a lock needs.
+// Sites says how many independent Redis sites a lock needs.
 type Sites int
 
 const (
@@ -168,33 +168,34 @@ const (
 	ManySites
 )
 
-// Fits tells whether a lock with these needs can run on a topology with n sites.
+// Fits reports whether a lock that needs s sites can run on a topology with n sites.
 func (s Sites) Fits(n int) bool { return s != OneSite || n == 1 }
 
-// Env is what Open needs. Each worker has its own.
+// Env is what a worker passes to Open. Each worker has its own Env.
 type Env struct {
 	// Sites are Redis clients, one for each site. All workers of the process share them, and the lock must not close
 	// them. For servers other than Redis use Places.
 	Sites   []redis.UniversalClient
 	Rand    *rand.Rand // used by this worker only
 	Process *Process
-	// Renewals is for a lock that renews leases in the background. The lock records its extensions there, from one
-	// goroutine at a time; each Op names the Token, not the Hold, and has the key -1. It is nil unless the lock claims
-	// Renews. See docs/OWN.md.
+	// Renewals is the log in which a lock records the extensions that it makes in the background. Only one goroutine
+	// may write to it at any time. Each Op there has the Token of the hold, no Hold, and the key -1. Renewals is nil
+	// if the lock does not claim Renews. See docs/OWN.md.
 	Renewals *history.Lane
-	// Places are the sites that Sites connect to, in the same order. Libraries with their own connections use them.
+	// Places describe the servers of Sites, in the same order. Libraries with their own connections
+	// use Places.
 	Places []*topologies.Site
-	// Source is the number by which proxies identify the clients of this process, for libraries with their own
-	// connections; 0 = none.
+	// Source identifies this process to the suite's proxies. Libraries pass it on when they open their own
+	// connections. 0 = no number.
 	Source int
 	// Server is the program at the sites; the zero Server = unknown.
 	Server topologies.Server
-	// Within is the prefix of all keys and channels on attached servers; empty = the lock chooses its own names. Keys
-	// that the lock receives begin with this prefix.
+	// Within is the prefix of all keys and channels on servers that the user provides; empty = the lock may choose
+	// any names. The keys that the lock is asked to acquire have this prefix already.
 	Within string
 	// Pause is called by a broken lock between two commands that a correct lock would send as one. A fault can stop
-	// or kill the worker there. If it returns an error, the call must end without undoing anything. Nil = no fault
-	// uses it.
+	// or kill the worker at this point. If Pause returns an error, the worker is dead: the call must return without
+	// undoing anything. Nil = no fault uses Pause.
 	Pause func(ctx context.Context, key string) error
 }
 
@@ -205,7 +206,7 @@ func (e Env) Between(ctx context.Context, key string) error {
 	return e.Pause(ctx, key)
 }
 
-// Process is what the workers of a process share. Its zero value is ready to use.
+// Process is the state that all workers of a process share. Its zero value is ready to use.
 type Process struct {
 	Kept sync.Map // values that locks keep until the process ends; the keys have types of their own
 
@@ -221,95 +222,99 @@ type Lease struct {
 	Token string    // identifies the hold on the servers; unique
 	Fence int64     // fencing token; 0 = the lock has none
 	Until time.Time // the holder may rely on the lock until then; zero = the lease does not end
-	// Permits is the number of permits; a reader has 1; 0 = exclusive.
+	// Permits is the number of permits that the hold has; a reader has 1. 0 = the hold is exclusive.
 	Permits int
 	Count   int64 // number of holds of a reentrant lock's owner, this one included; 0 = not reentrant
-	// Spent is the part of the TTL that had passed when Acquire was called. It is positive if the lock was granted
-	// during an earlier Wait.
+	// Spent is the part of the TTL that had already passed when Acquire was called. It is positive if the lock was
+	// granted earlier, during a Wait.
 	Spent time.Duration
-	// Tried is the time from the call of AcquireWithin, or of an Acquire that was refused first, to the earliest
-	// possible start of the successful try. The TTL counts from that start.
+	// Tried is for a call of Acquire or AcquireWithin that made several tries, of which the last one was granted. It
+	// is the time from the call to the earliest possible start of the granted try. The TTL counts from that start; 0
+	// = it counts from the call.
 	Tried time.Duration
-	// Lost is closed when the lock learns that the hold is lost or unreliable; nil if it never learns this.
+	// Lost is closed when the lock learns that the hold is lost or may be lost; nil = the lock never learns this.
 	Lost <-chan struct{}
 }
 
 // Lock is a worker's access to a lock. A worker calls one method after another.
 type Lock interface {
-	// Acquire makes one try. ErrBusy means that another worker holds the lock. If the outcome of an error is Unknown,
-	// the returned lease has the token, and the worker releases the lock in case it was granted.
+	// Acquire makes one try. ErrBusy means that another worker holds the lock. After an error that leaves the
+	// outcome Unknown, the lease has the token of the try. The worker then releases this lease, in case the lock was
+	// granted.
 	Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error)
-	// Extend makes the lease end at ttl from now. ErrLost means that the lock is not held any more.
+	// Extend sets the end of the lease to the time ttl from now. ErrLost means that the lock was not held any more.
 	Extend(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 	// Release releases the lock. ErrLost means that it was not held any more.
 	Release(ctx context.Context, l Lease) error
-	// Close ends background work. It releases nothing, as if the worker had died.
+	// Close ends background work. It does not release held locks, because it stands for the death of the worker.
 	Close() error
 }
 
-// Waiter is a lock that waits better than by polling. A worker calls Wait after an Acquire was refused. Wait returns
-// when another try makes sense, and says what woke it. It returns an error if ctx is done, or if it cannot wait, and
-// then the worker polls. After a Wait without an error the worker must try, because it may be the only one that was
-// woken. A visit that gives up calls Wait with a ctx that is done, so that the lock leaves its queue.
+// Waiter is a lock with its own way to wait, better than polling. A worker calls Wait after a refused Acquire. Wait
+// returns what woke it, as soon as another try makes sense. If Wait returns an error, the worker polls instead.
+//
+// After a Wait without an error the worker must try again: no other worker may have been woken. A worker that gives
+// up calls Wait with a cancelled ctx, and the lock then leaves its queue.
 type Waiter interface {
 	Wait(ctx context.Context, key string) (history.Wake, error)
 }
 
-// Queue is a Waiter that may receive the lock while it waits. Handed returns such a grant if it has not expired, and
-// the earliest time at which it can have been made. Lease.Spent is the part of the TTL before that time. Acquire
-// returns the same grant.
+// Queue is a Waiter that can be granted the lock during Wait. Handed returns such a grant if its lease has not
+// ended; ok is false if there is none. The lock can have been granted at the time since or later, and lease.Spent is
+// the part of the TTL that had passed at that time. The next Acquire returns the same grant.
 type Queue interface {
 	Waiter
 	Handed(key string) (lease Lease, since time.Time, ok bool)
 }
 
-// Patient is a lock that waits inside one call. AcquireWithin tries for the duration wait; ErrBusy means that no try
-// was successful. If Lease.Tried is unknown, the lease counts from the call.
+// Patient is a lock that waits inside one call. AcquireWithin repeats its tries for the duration wait. ErrBusy means
+// that every try was refused.
 type Patient interface {
 	AcquireWithin(ctx context.Context, key string, ttl, wait time.Duration) (Lease, error)
 }
 
-// Sharer is a lock that several workers may hold together: readers, or holders of permits. AcquireShare requests a
-// number of permits; a reader requests 1.
+// Sharer is a lock that several workers can hold together, as readers or as holders of permits. The argument permits
+// is the number of permits that AcquireShare requests; a reader requests 1.
 type Sharer interface {
 	AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (Lease, error)
 }
 
-// PatientSharer is a Patient that also waits for shared use.
+// PatientSharer is a Sharer that waits inside one call, as a Patient does.
 type PatientSharer interface {
 	AcquireShareWithin(ctx context.Context, key string, ttl time.Duration, permits int,
 		wait time.Duration) (Lease, error)
 }
 
-// Several is a lock that takes several keys in one call, all or none; ErrBusy means none. A lock with Spec.Waits may
-// wait for the duration wait, other locks make one try. Extend and Release apply to all keys.
+// Several is a lock that takes several keys in one call: all of them or none. ErrBusy means that it took none. If
+// Spec.Waits is set, AcquireAll may wait for the duration wait; otherwise it makes one try. Extend and Release apply
+// to all keys.
 type Several interface {
 	AcquireAll(ctx context.Context, keys []string, ttl, wait time.Duration) (Lease, error)
 }
 
-// Upgrader is a lock whose reader can become the writer, and no other worker writes in between. ErrBusy means that
-// there are other readers and the caller is still a reader. ErrLost means that it is not.
+// Upgrader is a lock whose reader can become the writer without another writer in between. ErrBusy means that there
+// are other readers; the caller is still a reader. ErrLost means that the caller is not a reader any more.
 type Upgrader interface {
 	Upgrade(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 }
 
-// After ErrBusy and ErrLost the call certainly had no effect. ErrMaybeBusy is for a lock that gives the same answer
-// to a refusal and to other failures, so the effect is unknown.
+// A call that returns ErrBusy or ErrLost has certainly had no effect. ErrMaybeBusy is for a lock that reports
+// refusals and other failures in the same way, so the call may have had an effect.
 var (
 	ErrBusy      = errors.New("the lock is held by another worker")
 	ErrMaybeBusy = errors.New("the lock is held by another worker, or something else went wrong")
 	ErrLost      = errors.New("the lock is no longer ours")
 )
 
-// After these errors nothing was written. ErrFenced means that the store has seen a greater fencing token;
-// ErrConflict, that another worker has stored since the load; ErrRefused, that the store refused for another reason.
+// These errors mean that the page store wrote nothing. ErrFenced: the store has seen a greater fencing token.
+// ErrConflict: another worker has stored since this worker's load. ErrRefused: any other reason.
 var (
 	ErrFenced   = errors.New("the store refused a stale fencing token")
 	ErrConflict = errors.New("another worker stored in between")
 	ErrRefused  = errors.New("the store refused")
 )
 
-// ErrCrashed means that the worker was killed during the call. Completed steps are not undone.
+// ErrCrashed means that a fault killed the worker during the call. Steps that the call had completed are not undone.
 var ErrCrashed = errors.New("the worker was killed")
 
 // ErrServer means that the servers lack a feature that the lock needs.
@@ -318,8 +323,8 @@ var ErrServer = errors.New("the servers cannot run this lock")
 // ErrQuorum means that too few sites granted the lock. Their grants were released.
 var ErrQuorum = errors.New("no quorum")
 
-// NoQuorum is an ErrQuorum with details. Silent is the number of sites that neither granted the lock nor reported it
-// as held. With Silent 0, the try was refused.
+// NoQuorum is an ErrQuorum with numbers. Silent is the number of sites that neither granted the lock nor refused it
+// as held. If Silent is 0, each site that did not grant the lock refused it.
 type NoQuorum struct{ Granted, Sites, Silent int }
 
 func (e NoQuorum) Error() string {
@@ -333,7 +338,7 @@ func (e NoQuorum) Error() string {
 // Is makes errors.Is match ErrQuorum.
 func (e NoQuorum) Is(target error) bool { return target == ErrQuorum }
 
-// Silent returns NoQuorum.Silent, or 1 if err has no such details.
+// Silent returns the field Silent of a NoQuorum error. It returns 1 for other errors.
 func Silent(err error) int {
 	if e, ok := errors.AsType[NoQuorum](err); ok {
 		return e.Silent

@@ -13,13 +13,13 @@ import (
 	"hammerlock/topologies"
 )
 
-// Classify decides which outcome of a call an error proves. Failed means that the call certainly had no effect. If
-// the error does not prove this, the outcome is Unknown.
+// Classify returns the outcome of a call, as far as its error proves it. Failed means that the call certainly had no
+// effect. Unknown means that it may have had one.
 func Classify(err error) (history.Outcome, history.Reason) {
 	switch {
 	case err == nil:
 		return history.OK, history.None
-	case err == ErrBusy, errors.Is(err, ErrBusy): // the most common error, compared without a search
+	case err == ErrBusy, errors.Is(err, ErrBusy): // the usual error, found without the cost of errors.Is
 		return history.Failed, history.Busy
 	case errors.Is(err, ErrMaybeBusy):
 		return history.Unknown, history.Busy
@@ -45,7 +45,7 @@ func Classify(err error) (history.Outcome, history.Reason) {
 	return history.Unknown, silence(err)
 }
 
-// refusals are prefixes of the replies with which a server refuses a command before it executes it.
+// refusals are the first words of the errors with which a server refuses to execute a command.
 var refusals = []string{
 	"READONLY", "CLUSTERDOWN", "NOREPLICAS", "LOADING", "MASTERDOWN", "CROSSSLOT",
 	"OOM", "BUSY", "MISCONF", "NOAUTH", "WRONGPASS", "NOPERM", "EXECABORT",
@@ -80,8 +80,8 @@ func silence(err error) history.Reason {
 	}
 }
 
-// AfterGrant wraps the error of a lock's second command, so that Classify does not take it for harmless: the first
-// command had an effect.
+// AfterGrant wraps the error of a second command that follows a successful one. Classify then returns Unknown
+// instead of Failed, because the first command had an effect.
 func AfterGrant(err error) error {
 	if outcome, _ := Classify(err); outcome == history.Failed {
 		return errAfterGrant{err.Error()}

@@ -1,13 +1,12 @@
 package locks
 
-// shared is a value that several workers of a process use.
 type shared struct {
 	value interface{ Close() error }
 	users int
 }
 
-// Share returns the value under the key. The first caller opens it. Each caller must call Drop when it no longer uses
-// it.
+// Share returns the value stored under the key. If there is none, Share opens one. A caller that no longer needs the
+// value must call Drop.
 func Share[T interface{ Close() error }](p *Process, key any, open func() (T, error)) (T, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -26,7 +25,7 @@ func Share[T interface{ Close() error }](p *Process, key any, open func() (T, er
 	return value, nil
 }
 
-// Drop closes the value under the key if the caller was its last user.
+// Drop ends the caller's use of the value under the key. The last Drop closes the value.
 func (p *Process) Drop(key any) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

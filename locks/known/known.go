@@ -1,5 +1,6 @@
-// Package known is the catalogue of the commands: the locks of package locks, and rueidislock, whose library brings
-// its own client. Programs that import the suite to test their own lock do not need it.
+// Package known lists the locks that the commands offer: the locks of package catalogue and rueidislock. It is a
+// package of its own because rueidislock needs another Redis client. Programs that test their own lock do not import
+// it.
 package known
 
 import (

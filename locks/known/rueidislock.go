@@ -28,9 +28,9 @@ var libRueidislock = locks.Spec{
 	Needs: rueidisNeeds,
 	Expect: []locks.Expectation{ // docs/FINDINGS.md
 		{Cause: history.RenewalFailure, Scenario: "renewal-cut"},
-		// Each extension triggers another one, but few holds are long enough for the first one.
+		// Each extension triggers the next one. But most holds end before the first extension.
 		{Cause: history.Storm, Scenario: "cost", Sometimes: true},
-		// The same cause as in renewal-cut, for a leader that is cut off.
+		// As in the scenario "renewal-cut": the leader cannot reach the servers, so it cannot renew.
 		{Cause: history.RenewalFailure, Scenario: "leader", Sometimes: true},
 		stays,
 	},
@@ -38,11 +38,12 @@ var libRueidislock = locks.Spec{
 	Open: func(e locks.Env) (locks.Lock, error) { return newRueidis(e, rueidislock.LockerOption{}) },
 }
 
-// stays shows without sentinels or a cluster: the client stays with a primary that was made a replica.
+// stays is the failure of a client that keeps its connection to a former primary. It shows without Sentinel or
+// Cluster.
 var stays = locks.Expectation{Cause: history.Unanswered, Scenario: "failover", Sometimes: true}
 
-// libRueidislockNoLoop is the setup recommended in the library's README, but with the default of three keys instead
-// of one.
+// libRueidislockNoLoop is set up as the library's README recommends, except that it keeps the default of three keys
+// for each lock; the README uses one.
 var libRueidislockNoLoop = locks.Spec{
 	Name: "rueidislock-noloop",
 	Doc: "rueidislock with NoLoopTracking: it is not told of its own changes, " +
@@ -53,7 +54,7 @@ var libRueidislockNoLoop = locks.Spec{
 	Assumes: libRueidislock.Assumes,
 	Needs:   rueidisNeeds,
 	Expect: []locks.Expectation{
-		// the same cause again, for a leader that is cut off
+		// the same causes as for libRueidislock
 		libRueidislock.Expect[0], {Cause: history.RenewalFailure, Scenario: "leader"},
 		stays,
 	},
@@ -76,11 +77,11 @@ func newRueidis(e locks.Env, o rueidislock.LockerOption) (locks.Lock, error) {
 	return &rueidisLock{env: e, option: o, held: map[string]*rueidisHold{}, ready: map[string]*rueidisHold{}}, nil
 }
 
-// rueidisNeeds are the servers with RESP3 and client tracking, which the library needs.
+// rueidisNeeds lists the servers with RESP3 and client tracking, which the library requires.
 var rueidisNeeds = []locks.Release{{Name: "Redis", Since: "7.0"}, {Name: "Valkey", Since: "7.2"},
 	{Name: "Redict", Since: "7.3"}}
 
-// rueidisLock shares one locker with the other workers of its process, as an application does.
+// rueidisLock is one worker's use of a locker. The workers of a process share the locker, as in an application.
 type rueidisLock struct {
 	env    locks.Env
 	option rueidislock.LockerOption
@@ -90,7 +91,7 @@ type rueidisLock struct {
 	ready  map[string]*rueidisHold // granted during Wait, by key
 }
 
-// rueidisLocker is shared by a process: the TTL belongs to the locker and not to a hold.
+// rueidisLocker is the library's locker. Each locker has one TTL for all its holds.
 type rueidisLocker struct{ rueidislock.Locker }
 
 type rueidisKey struct {
@@ -132,8 +133,8 @@ func (l *rueidisLock) open(ttl time.Duration) error {
 	return nil
 }
 
-// rueidisOptions makes the library connect like the suite's own clients. So links can distinguish processes, and the
-// library finds a primary that an operator has moved.
+// rueidisOptions makes the library connect as the suite's own clients do. The suite's proxies can then tell
+// processes apart, and the library finds a primary that an operator has moved.
 func rueidisOptions(site *topologies.Site, source int) rueidis.ClientOption {
 	dial, a := site.Dialer(source), site.Access()
 	o := rueidis.ClientOption{InitAddress: a.Addrs, Username: a.User, Password: a.Password, SelectDB: a.DB}
@@ -179,7 +180,8 @@ func (l *rueidisLock) hold(h *rueidisHold, spent time.Duration) locks.Lease {
 	return locks.Lease{Key: h.key, Token: token, Spent: spent, Lost: h.ctx.Done()}
 }
 
-// Extend returns ErrLost for a lost hold, and errors.ErrUnsupported for others: the library alone renews leases.
+// Extend never extends: only the library renews leases. It returns ErrLost for a lost hold and errors.ErrUnsupported
+// for a valid one.
 func (l *rueidisLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration) (locks.Lease, error) {
 	h, ok := l.held[lease.Token]
 	if !ok || h.ctx.Err() != nil {
@@ -188,11 +190,12 @@ func (l *rueidisLock) Extend(_ context.Context, lease locks.Lease, _ time.Durati
 	return lease, fmt.Errorf("rueidislock: %w", errors.ErrUnsupported)
 }
 
-// Release cancels the hold. The library does not report the result, but it has reported a loss before.
+// Release cancels the hold. The library does not report whether the hold was valid, so Release checks for a loss
+// that the library has reported before.
 func (l *rueidisLock) Release(_ context.Context, lease locks.Lease) error {
 	h, ok := l.held[lease.Token]
 	if !ok {
-		return locks.ErrLost // the library itself undoes an unsuccessful acquire
+		return locks.ErrLost // the library undoes an acquire that was not successful
 	}
 	delete(l.held, lease.Token)
 	lost := h.ctx.Err() != nil
@@ -203,7 +206,7 @@ func (l *rueidisLock) Release(_ context.Context, lease locks.Lease) error {
 	return nil
 }
 
-// Wait is the library's blocking call. It keeps a grant for the next Acquire.
+// Wait makes the library's blocking call. If the lock is granted, Wait keeps the grant for the next Acquire.
 func (l *rueidisLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	if l.locker == nil {
 		return history.Poll, nil
@@ -220,7 +223,7 @@ func (l *rueidisLock) Wait(ctx context.Context, key string) (history.Wake, error
 		return history.Poll, err
 	}
 	h.cancel = func() { release(); cancel() }
-	if !stop() { // the visit gave up at the same moment
+	if !stop() { // ctx was cancelled just when the lock was granted
 		h.end()
 		return history.Poll, context.Cause(ctx)
 	}
@@ -236,8 +239,8 @@ func (l *rueidisLock) drop() error {
 	return l.env.Process.Drop(l.key(l.ttl))
 }
 
-// Close releases all holds: the library renews in its own goroutines and cannot abandon a hold. Therefore none of its
-// workers dies alone, see Spec.Outlives.
+// Close releases all holds. It cannot abandon a hold as a dying worker would, because the library goes on renewing
+// it. So only whole processes die in tests of this lock, see Spec.Outlives.
 func (l *rueidisLock) Close() error {
 	for _, h := range l.held {
 		h.end()

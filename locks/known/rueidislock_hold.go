@@ -11,7 +11,8 @@ import (
 	"hammerlock/history"
 )
 
-// rueidisHold is a hold as its commands show it, because the library exposes neither its token nor its renewals.
+// rueidisHold tracks a hold by the commands that the library sends, because the library reveals neither the token
+// nor the renewals of a hold.
 type rueidisHold struct {
 	key    string
 	ttl    time.Duration
@@ -24,12 +25,12 @@ type rueidisHold struct {
 	first     time.Time        // when it was requested with this token
 	deadlines map[string]int64 // last requested deadline, by key on the server
 	rounds    map[string]int   // number of extensions so far, by key on the server
-	round     int              // the current or latest extension
-	op        *history.Op      // the current extension; nil when it is decided
+	round     int              // number of the last extension
+	op        *history.Op      // last extension, until its outcome is known; then nil
 	yes, no   int
 }
 
-// rueidisMajority is the number of the library's keys that are enough for a hold, by default.
+// rueidisMajority is the number of keys that a hold needs, of the library's default of three keys.
 const rueidisMajority = 2
 
 type rueidisHoldKey struct{}
@@ -38,7 +39,8 @@ func newRueidisHold(key string, ttl time.Duration, lane *history.Lane) *rueidisH
 	return &rueidisHold{key: key, ttl: ttl, lane: lane, deadlines: map[string]int64{}, rounds: map[string]int{}}
 }
 
-// within marks the hold's commands in their context. The hold outlives the call that requested it.
+// within adds the hold to the context of the library's commands. The new context is not cancelled with ctx, because
+// the hold lasts longer than the call that requested it.
 func (h *rueidisHold) within(ctx context.Context) context.Context {
 	return context.WithValue(context.WithoutCancel(ctx), rueidisHoldKey{}, h)
 }
@@ -55,13 +57,14 @@ func (h *rueidisHold) asked() time.Time {
 	return h.first
 }
 
-// observed is a client that reports the library's commands for a hold to that hold.
+// observed is a client that passes on the library's commands and reports each of them to the hold that it belongs
+// to.
 type observed struct{ rueidis.Client }
 
 func (o observed) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 	h, ok := ctx.Value(rueidisHoldKey{}).(*rueidisHold)
 	args := cmd.Commands()
-	if !ok || len(args) != 6 { // not EVALSHA script 1 key token deadline
+	if !ok || len(args) != 6 { // the hold's commands are: EVALSHA script 1 key token deadline
 		return o.Client.Do(ctx, cmd)
 	}
 	round := h.call(args[0], args[3], args[4], args[5])
@@ -72,8 +75,8 @@ func (o observed) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisRe
 	return r
 }
 
-// call registers a command before it is sent, and returns the number of its extension; 0 = the command extends nothing.
-// The first command to a key requests the hold, and a command with the same deadline is no extension.
+// call notes a command before it is sent. It returns the number of the extension that the command belongs to; 0 = no
+// extension. The first command to a key requests the hold, and a command with an unchanged deadline extends nothing.
 func (h *rueidisHold) call(script, key, token, deadline string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,8 +103,8 @@ func (h *rueidisHold) call(script, key, token, deadline string) int {
 	return h.rounds[key]
 }
 
-// begin forgets earlier attempts. While it waits, the library draws a token for each attempt, and undoes one attempt
-// before the next.
+// begin forgets the earlier attempts of a waiting library. Each attempt has a new token, and the library undoes an
+// attempt before it makes the next one.
 func (h *rueidisHold) begin(token string) {
 	h.decide(history.Unknown, history.Canceled)
 	h.token, h.first, h.round = token, time.Now(), 0
@@ -109,7 +112,7 @@ func (h *rueidisHold) begin(token string) {
 	clear(h.rounds)
 }
 
-// answer adds a key's reply to the count of an extension. A majority of the keys decides.
+// answer counts one key's reply to an extension. The extension is decided when a majority of the keys agree.
 func (h *rueidisHold) answer(round int, r rueidis.RedisResult) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,7 +138,7 @@ func (h *rueidisHold) answer(round int, r rueidis.RedisResult) {
 	}
 }
 
-// end releases the hold. The library is done with it on return.
+// end releases the hold. When end returns, the library sends no more commands for this hold.
 func (h *rueidisHold) end() {
 	h.cancel()
 	h.mu.Lock()
