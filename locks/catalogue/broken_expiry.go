@@ -74,7 +74,7 @@ func (l *setnxLock) Release(ctx context.Context, lease locks.Lease) error {
 	return deleteAny(ctx, l.client, lease.Key)
 }
 
-// deleteAny deletes the key without a check of the lock's holder.
+// deleteAny deletes the key, whoever holds the lock.
 func deleteAny(ctx context.Context, c redis.Cmdable, key string) error {
 	return owned(c.Del(ctx, key).Result())
 }
@@ -101,7 +101,8 @@ func (l *setnxExpireLock) Acquire(ctx context.Context, key string, ttl time.Dura
 	return from(lease, call, ttl, err)
 }
 
-// inTwoSteps sets the key, and then its TTL by a second command. The lease counts from the second command.
+// inTwoSteps creates the key with one command and sets its TTL with a second one. The lease counts from the second
+// command.
 func (l *setnxExpireLock) inTwoSteps(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease := locks.Lease{Key: key, Token: rand.Text()}
 	if err := setNX(ctx, l.client, key, lease.Token, 0); err != nil {
@@ -140,7 +141,7 @@ func (l *setnxHealLock) Acquire(ctx context.Context, key string, ttl time.Durati
 	if left, why := l.client.PTTL(ctx, key).Result(); why != nil || left != -1 {
 		return lease, err
 	}
-	l.client.PExpire(ctx, key, ttl) // an error does not matter: the next worker sets the TTL
+	l.client.PExpire(ctx, key, ttl) // an error does not matter: the next refused worker tries again
 	return lease, err
 }
 
@@ -211,11 +212,11 @@ var timestamp = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return &timestampLock{leaseLock{e.Sites[0]}, e, getSet}, nil },
 }
 
-// timestampLock stores the deadline of the lease as the value of the key. The deadline is also the holder's token.
+// timestampLock stores the end of the lease as the value of the key. This time is also the holder's token.
 type timestampLock struct {
 	leaseLock
 	env locks.Env
-	// takeOver replaces an expired deadline by a new one; false means that another worker did so first.
+	// takeOver replaces an expired deadline by the caller's. It returns false if another worker was faster.
 	takeOver func(ctx context.Context, c redis.UniversalClient, key, seen, deadline string) (bool, error)
 }
 
@@ -235,7 +236,7 @@ func (l *timestampLock) Acquire(ctx context.Context, key string, ttl time.Durati
 func (l *timestampLock) replace(ctx context.Context, key, token string) error {
 	seen, err := l.client.Get(ctx, key).Result()
 	if errors.Is(err, redis.Nil) || err == nil && !passed(seen) {
-		return locks.ErrBusy // the lock is held, or was released just now: an Acquire makes only one try
+		return locks.ErrBusy // held, or released just now; an Acquire makes only one try
 	}
 	if err != nil {
 		return err
@@ -250,7 +251,8 @@ func (l *timestampLock) replace(ctx context.Context, key, token string) error {
 	return err
 }
 
-// getSet takes the lock over. It returns false if another worker has done so since the deadline was read.
+// getSet stores the caller's deadline. It returns false if the old value is not the deadline seen: another worker
+// was faster.
 func getSet(ctx context.Context, c redis.UniversalClient, key, seen, deadline string) (bool, error) {
 	old, err := c.SetArgs(ctx, key, deadline, redis.SetArgs{Get: true}).Result()
 	if errors.Is(err, redis.Nil) {

@@ -142,7 +142,7 @@ var ownAge = locks.Spec{
 	},
 }
 
-// The scripts have the keys lock and time of the grant, and the arguments token and lease (ms).
+// KEYS of these scripts: the lock and the time of its grant. ARGV: the token and the lease in ms.
 var (
 	takeIfOld = redis.NewScript(serverTime + `
 local since = redis.call("GET", KEYS[2])
@@ -173,8 +173,8 @@ var reaper = locks.Spec{
 	},
 }
 
-// pairLock has a second key beside the lock's key. Its scripts have both keys, and the arguments token, lease and
-// half of the lease (ms).
+// pairLock uses two keys: the lock and a second one. Both are the KEYS of its scripts. ARGV: the token, the lease
+// and half of the lease, both in ms.
 type pairLock struct {
 	leaseLock
 	beside             string
@@ -250,7 +250,7 @@ func (l *zsetLock) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	})
 	if err == nil && rank.Val() > 0 {
 		if err := l.client.ZRem(ctx, key, lease.Token).Err(); err != nil {
-			return lease, locks.AfterGrant(err) // the error is no proof of a failure: the token may still be in the set
+			return lease, locks.AfterGrant(err) // the outcome is unknown: the token may still be in the set
 		}
 		return lease, locks.ErrBusy
 	}

@@ -71,11 +71,11 @@ var mutexEvicted = locks.Spec{
 	},
 }
 
-// registry lists the locks that this process believes it holds.
+// registry has the mutexes of a process, at most 16. A new mutex replaces the oldest one, even if that is locked.
 type registry struct {
 	id      string
 	mu      sync.Mutex
-	newest  [16]string // keys
+	newest  [16]string // the keys of the mutexes
 	next    int
 	mutexes map[string]*sync.Mutex
 }
@@ -104,7 +104,7 @@ type mutexEvictedLock struct {
 	held     map[string]*sync.Mutex // by key
 }
 
-// obtain takes the lock if it is free; it also returns 1 if the caller's token holds it already.
+// obtain takes the lock if it is free. It also returns 1 if the lock has the caller's token already.
 var obtain = redis.NewScript(`
 local held = redis.call("GET", KEYS[1])
 if held and held ~= ARGV[1] then return 0 end
@@ -123,7 +123,7 @@ func (l *mutexEvictedLock) Acquire(ctx context.Context, key string, ttl time.Dur
 		m.Unlock()
 		return lease, err
 	}
-	// an error other than ErrBusy may follow a grant, so the mutex is kept until the release
+	// After any other error the lock may have been granted, so the mutex stays locked until the release.
 	l.held[key] = m
 	return from(lease, call, ttl, err)
 }
@@ -198,7 +198,8 @@ var reentryRetakes = locks.Spec{
 
 type retakesLock struct{ localReentryLock }
 
-// Acquire is broken: obtain returns 1 if the lock is free or has the caller's token, so it cannot tell a re-entry.
+// Acquire is broken: the script obtain returns 1 both for a free lock and for one with the caller's token. So
+// Acquire cannot tell whether a re-entry has lost its outer hold.
 func (l *retakesLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, inside := l.held[key]
 	if !inside {

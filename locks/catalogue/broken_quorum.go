@@ -22,7 +22,7 @@ var halfQuorum = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return withQuorum(e, max(len(e.Sites)/2, 1)), nil },
 }
 
-// withQuorum makes a redlock that needs the given number of sites.
+// withQuorum makes a redlock for which the given number of sites is a quorum.
 func withQuorum(e locks.Env, sites int) *redlockLock {
 	l := newRedlock(e)
 	l.quorum = sites
@@ -102,7 +102,8 @@ var noElapsed = locks.Spec{
 	Sites:  locks.ManySites,
 	Broken: "the first sites' leases run while the last ones are asked: slow grants are over before " +
 		"they are believed to be",
-	// The scenario "delay" shows this cause on a busy machine only: 22 runs on an idle machine did not show it.
+	// No scenario is listed, because "delay" shows this cause on a busy machine only: 22 runs on an idle one did
+	// not.
 	Expect: []locks.Expectation{{Cause: history.OverClaim}},
 	Claims: redlock.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return &noElapsedLock{newRedlock(e)}, nil },

@@ -19,7 +19,7 @@ var blindWatchdog = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return renewBlindly(&blindLock{leaseLock{e.Sites[0]}}, e), nil },
 }
 
-// renewBlindly renews leases even after they have ended by the holder's clock.
+// renewBlindly returns a watchdog that goes on renewing after the lease has ended by the holder's clock.
 func renewBlindly(l locks.Lock, e locks.Env) *renewing {
 	r := renew(l, e)
 	r.trusting = true
@@ -56,7 +56,7 @@ type byNameLock struct {
 	env locks.Env
 }
 
-// nameKey identifies the renewal of a lock within a process.
+// nameKey is the key under which a process keeps the renewal of a lock.
 type nameKey string
 
 func (l *byNameLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
@@ -74,7 +74,8 @@ func (l *byNameLock) Acquire(ctx context.Context, key string, ttl time.Duration)
 	return lease, nil
 }
 
-// Release is broken: it releases the lock first, and only then stops the renewal, which it finds by the lock's name.
+// Release is broken: it releases the lock before it stops the renewal. It finds the renewal by the lock's name, so
+// it may stop that of the next holder.
 func (l *byNameLock) Release(ctx context.Context, lease locks.Lease) error {
 	err := l.Lock.Release(ctx, lease)
 	if crash := l.env.Between(ctx, lease.Key); crash != nil {
@@ -131,7 +132,7 @@ var lateBelief = locks.Spec{
 
 type lateBeliefLock struct{ leaseLock }
 
-// Extend is broken: with an unknown outcome it returns the later deadline, and the holder believes it.
+// Extend is broken: if the outcome is unknown, it sets Until to the new deadline.
 func (l *lateBeliefLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	call := time.Now()
 	_, err := l.leaseLock.Extend(ctx, lease, ttl)

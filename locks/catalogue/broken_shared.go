@@ -163,7 +163,7 @@ var redissonSemaphore = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return &countLock{newPermits(e, countDown, countUp)}, nil },
 }
 
-// countLock is a semaphore whose permits have no leases.
+// countLock is a semaphore whose permits never expire.
 type countLock struct{ *permitsLock }
 
 var (

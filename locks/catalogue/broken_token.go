@@ -57,8 +57,8 @@ var keptToken = locks.Spec{
 	},
 }
 
-// keptTokenLock remembers the token of its last grant (byKey: of the last grant of each key). It uses this token
-// instead of the caller's.
+// keptTokenLock uses the token of its last grant instead of the caller's token. With byKey it keeps a token for each
+// key.
 type keptTokenLock struct {
 	leaseLock
 	tokens *sync.Map // by key; without byKey, the only key is ""
@@ -90,7 +90,7 @@ func (l *keptTokenLock) Release(ctx context.Context, lease locks.Lease) error {
 	return l.leaseLock.Release(ctx, l.own(lease))
 }
 
-// own replaces the token of a lease by the remembered token.
+// own returns the lease with the remembered token.
 func (l *keptTokenLock) own(lease locks.Lease) locks.Lease {
 	if token, ok := l.tokens.Load(l.name(lease.Key)); ok && !lease.Until.IsZero() {
 		lease.Token = token.(string)
@@ -114,7 +114,7 @@ var sharedHandle = locks.Spec{
 	},
 }
 
-// handles are the lock objects of a process. Of each object only the token is stored.
+// handles are the lock objects that a process shares. Only the token of each object is stored.
 type handles struct{ tokens sync.Map } // by key
 
 type handlesKey struct{}
@@ -150,7 +150,7 @@ var libRedislockToken = locks.Spec{
 	},
 }
 
-// numbers is a counter that gives each worker of a process a number.
+// numbers counts the workers of a process; each worker gets the next number.
 type numbers struct{ last atomic.Int64 }
 
 type redislockNumbers struct{}
@@ -184,8 +184,8 @@ var tokenTwice = locks.Spec{
 type ticketLock struct{ leaseLock }
 
 var (
-	// popTicket takes a ticket. All times are those of the server's clock. Its keys are the tickets, the deadline of
-	// the ticket in use, and a mark that the ticket was created. Its argument is the lease (ms).
+	// popTicket takes the ticket. KEYS: the list with the ticket, the deadline of the ticket in use, and a mark that
+	// the ticket was created once. ARGV: the lease in ms. All times are those of the server's clock.
 	popTicket = redis.NewScript(`
 local t = redis.call("TIME")
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -222,7 +222,7 @@ func (l *ticketLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Dur
 
 func (l *ticketLock) Release(ctx context.Context, lease locks.Lease) error {
 	if lease.Until.IsZero() {
-		return nil // without a reply we may have no ticket; a lost ticket comes back after its deadline
+		return nil // without a reply we may have no ticket; a lost one comes back after its deadline
 	}
 	return pushTicket.Run(ctx, l.client, ticketKeys(lease.Key)[:2]).Err()
 }

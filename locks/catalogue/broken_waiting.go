@@ -26,12 +26,12 @@ var subscribeLate = locks.Spec{
 	},
 }
 
-// notifyingLock is a lease whose release publishes a message, to wake waiters.
+// notifyingLock is a lease whose release publishes a message that wakes the waiters.
 type notifyingLock struct {
 	leaseLock
 	waiting
 	look func(context.Context, *notifyingLock) (time.Duration, history.Wake, error)
-	// Key and lease of the last try.
+	// Key and TTL of the last try.
 	key   string
 	lease time.Duration
 }
@@ -99,7 +99,8 @@ var deadInLine = locks.Spec{
 	},
 }
 
-// lineUp has the keys lock, queue, members and the arguments token, lease (ms). It returns 1 if the lock is granted.
+// lineUp returns 1 if the lock is granted. KEYS: the lock, the queue and its members. ARGV: the token and the lease
+// in ms.
 var lineUp = redis.NewScript(`
 local head = redis.call("LINDEX", KEYS[2], 0)
 if redis.call("EXISTS", KEYS[1]) == 0 and (not head or head == ARGV[1]) then
@@ -135,7 +136,7 @@ type wakesItselfLock struct{ *notifyingLock }
 func (l *wakesItselfLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, err := l.notifyingLock.Acquire(ctx, key, ttl)
 	if err == locks.ErrBusy {
-		// an error does not matter: no waiter relies on the message
+		// An error does not matter: no waiter depends on this message.
 		_ = l.leaseLock.client.Publish(ctx, sibling("released", key), "0").Err()
 	}
 	return lease, err

@@ -1,5 +1,5 @@
-// Package catalogue has the locks under test: correct ones and libraries (lib_*.go), one in each file, and broken
-// ones (broken_*.go), grouped by their mistake.
+// Package catalogue has the locks under test. Correct locks and libraries (lib_*.go) have a file each. Broken locks
+// (broken_*.go) are grouped by their mistake.
 package catalogue
 
 import (
@@ -9,8 +9,8 @@ import (
 	"hammerlock/locks"
 )
 
-// All lists the locks: correct ones, then libraries, then broken ones. Locks whose library has many dependencies are
-// only in known.Locks.
+// All lists the locks: correct ones, then libraries, then broken ones. Libraries with many dependencies are missing
+// here: known.Locks has them.
 var All = []locks.Spec{
 	lease, watch, watchdog, leader, reentrant, redisson, fair, spin, fenced, fencedClock, handoff, handoffCohort, multi,
 	redissonMulti, wait, waitOne, ifeq, once,
@@ -48,8 +48,8 @@ const (
 	heedsLost   = "the holder heeds Lost"
 )
 
-// from sets the deadline of a lease, which counts from the beginning of the call. If the call failed, the lease is
-// unchanged.
+// from returns the lease with its deadline, if err is nil. The lease is assumed to begin at the time call, when the
+// request was sent.
 func from(l locks.Lease, call time.Time, ttl time.Duration, err error) (locks.Lease, error) {
 	if err == nil {
 		l.Until = locks.Until(call, ttl)
@@ -57,8 +57,8 @@ func from(l locks.Lease, call time.Time, ttl time.Duration, err error) (locks.Le
 	return l, err
 }
 
-// sibling returns the name of an additional key of a lock. The name begins with the lock's key and is in its cluster
-// slot.
+// sibling names a second key of a lock, such as its queue. The name contains the lock's key, and a cluster keeps
+// both keys in one slot.
 func sibling(name, key string) string {
 	if strings.Contains(key, "{") {
 		return key + ":" + name
@@ -66,7 +66,8 @@ func sibling(name, key string) string {
 	return "{" + key + "}:" + name
 }
 
-// redissonSibling names an additional key or channel as Redisson does. The argument within is a prefix, or empty.
+// redissonSibling names a second key or a channel of a lock as Redisson does; within is a prefix, which may be
+// empty.
 func redissonSibling(within, name, key string) string {
 	if strings.Contains(key, "{") {
 		return within + name + ":" + key

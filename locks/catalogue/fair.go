@@ -29,7 +29,8 @@ func newFair(e locks.Env) *fairLock {
 		waiting: waiting{client: e.Sites[0], process: e.Process}}
 }
 
-// A waiter tries again after 1/heartbeats of the lease. Other waiters drop it if it has not tried for a whole lease.
+// heartbeats is the number of tries of a waiter during one lease. Other waiters remove a waiter that has not tried
+// for a whole lease.
 const heartbeats = 3
 
 type fairLock struct {
@@ -39,14 +40,16 @@ type fairLock struct {
 	enter  *redis.Script
 }
 
-// place is a worker's place in a queue. Its token becomes the token of the hold.
+// place is a worker's place in a queue. Its token becomes the token of the hold when the lock is granted.
 type place struct {
 	token string
 	ttl   time.Duration
 }
 
-// queueUp has the keys lock, queue, times and the arguments token, lease (ms). It returns 1 if the lock is granted. It
-// removes dead waiters from the head of the queue: those that have not tried for the length of a lease.
+// queueUp returns 1 if the lock is granted; otherwise it queues the caller and returns 0. KEYS: the lock, the queue
+// and the waiters' times. ARGV: the token and the lease in ms.
+//
+// A waiter at the head of the queue is removed if it has not tried for the length of a lease.
 var queueUp = redis.NewScript(`
 local t = redis.call("TIME")
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -72,8 +75,9 @@ for i = 2, 3 do
 end
 return 0`)
 
-// leaveQueue has the keys lock, queue, times and the arguments token, channel. It releases the lock or leaves the
-// queue. If the lock is free then, it wakes the first waiter. It returns 1 if the caller held the lock.
+// leaveQueue releases the caller's lock, or removes the caller from the queue. It returns 1 if the caller held the
+// lock. If the lock is free afterwards, leaveQueue wakes the first waiter. KEYS: the lock, the queue and the
+// waiters' times. ARGV: the token and the channel.
 var leaveQueue = redis.NewScript(`
 local ours = 0
 if redis.call("GET", KEYS[1]) == ARGV[1] then ours = redis.call("DEL", KEYS[1]) end
@@ -84,8 +88,8 @@ if redis.call("EXISTS", KEYS[1]) == 0 then
 end
 return ours`)
 
-// turn has the keys lock, queue and the argument token. It returns -1 if other waiters are before the caller, -2 if
-// the lock is free, or else the rest of the holder's lease in ms.
+// turn returns the rest of the holder's lease in ms, or -2 if the lock is free. It returns -1 if the caller is not
+// the first in the queue. KEYS: the lock and the queue. ARGV: the token.
 var turn = redis.NewScript(`
 if redis.call("LINDEX", KEYS[2], 0) ~= ARGV[1] then return -1 end
 return redis.call("PTTL", KEYS[1])`)
@@ -121,8 +125,8 @@ func (l *fairLock) Release(ctx context.Context, lease locks.Lease) error {
 		sibling(fairChannel, lease.Key)).Int64())
 }
 
-// Wait waits for the message of a release. It returns earlier if the lease ends, and often enough to show that the
-// waiter lives.
+// Wait returns when a release wakes this waiter or when the holder's lease ends. It also returns in time for the
+// next heartbeat, the try that shows that the waiter is alive.
 func (l *fairLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	p, standing := l.places[key]
 	if !standing {
@@ -147,7 +151,7 @@ func (l *fairLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 		if gone := l.Release(left, locks.Lease{Key: key, Token: p.token}); !errors.Is(gone, locks.ErrLost) {
 			err = errors.Join(err, gone)
 		}
-		// an error is returned even if a message came, because the worker has left the queue
+		// An error is returned even if a message came, because the worker has left the queue.
 		return wake, errors.Join(ctx.Err(), err)
 	}
 	return wake, err

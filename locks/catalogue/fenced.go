@@ -34,7 +34,8 @@ var setAndDraw = redis.NewScript(`
 if redis.call("SET", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then return redis.call("INCR", KEYS[2]) end
 return 0`)
 
-// fenceKey is the key that counts the grants of a lock. It is never deleted, so fencing tokens only grow.
+// fenceKey names the counter of a lock's grants. The counter is never deleted, so each fencing token is greater than
+// the ones before.
 func fenceKey(key string) string { return sibling("fence", key) }
 
 func (l *fencedLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {

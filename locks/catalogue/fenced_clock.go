@@ -30,10 +30,11 @@ var fencedClock = locks.Spec{
 
 type fencedClockLock struct{ leaseLock }
 
-// drawByClock defines Lua functions for fencing tokens, which combine a counter with the server's clock in µs. A
-// counter alone would repeat the tokens that a failover has lost; the clock alone may stop or step back. The function
-// draw(n) takes the next n tokens of KEYS[3] and returns the last one; after(last, n, now) computes that token and
-// keep(fence) stores it.
+// drawByClock defines Lua functions for fencing tokens that grow with a counter and with the server's clock (µs). A
+// counter alone would repeat tokens after a failover that lost writes. The clock alone may stop or step back.
+//
+// draw(n) reserves the next n tokens of KEYS[3] and returns the last one. after(last, n, now) computes that token
+// without storing it; keep(fence) stores it.
 const drawByClock = `
 local function clock()
 	local t = redis.call("TIME")
@@ -48,8 +49,8 @@ local function draw(n)
 end
 `
 
-// setAndDrawByClock has the keys lock, unused, fence and the arguments token, lease (ms). It returns the fencing
-// token, or 0 if another worker holds the lock.
+// setAndDrawByClock returns the fencing token, or 0 if another worker holds the lock. KEYS: the lock, an unused key
+// and the last fencing token. ARGV: the token and the lease in ms.
 var setAndDrawByClock = redis.NewScript(drawByClock + `
 if redis.call("SET", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then return draw(1) end
 return 0`)

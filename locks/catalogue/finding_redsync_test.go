@@ -135,8 +135,8 @@ func TestFindingRedsyncFailFastLeavesKeys(t *testing.T) {
 	t.Logf("of %d keys of refused attempts %d are left, and %d with fail-fast", 100*batches, slow, fast)
 }
 
-// TestFindingRedsyncCanceledContextLeavesKeys cancels a try when the free nodes have set the key and no reply has
-// arrived.
+// TestFindingRedsyncCanceledContextLeavesKeys cancels a try after the nodes that were free have set the key, but
+// before their replies arrive.
 func TestFindingRedsyncCanceledContextLeavesKeys(t *testing.T) {
 	t.Parallel()
 	p := newPeople(t, "redlock", topologies.Options{Links: true})

@@ -42,8 +42,8 @@ func (p *people) locker(t *testing.T, source int, o rueidislock.LockerOption) ru
 	return l
 }
 
-// take waits for a lock. On a busy machine a reply may come when the library no longer waits for it. Then the library
-// may sleep for ever, so the call is cancelled and repeated.
+// take waits for a lock. If a reply comes after the library has stopped waiting for it, the library may sleep for
+// ever. This happens on a busy machine, so take cancels a long call and repeats it.
 func take(t *testing.T, l rueidislock.Locker, key string) (context.Context, context.CancelFunc) {
 	t.Helper()
 	return takeAsking(t, l, key, 5*time.Second)
@@ -70,8 +70,7 @@ func takeAsking(t *testing.T, l rueidislock.Locker, key string, again time.Durat
 	return nil, nil
 }
 
-// untilAnswered tries a lock that is free. On a busy machine a reply may come when the library no longer waits for
-// it.
+// untilAnswered takes a free lock. It tries again if a reply came too late for the library, as on a busy machine.
 func untilAnswered(t *testing.T, try func(context.Context, string) (context.Context, context.CancelFunc, error),
 	key string) (held context.Context, release context.CancelFunc) {
 	t.Helper()
@@ -128,8 +127,9 @@ func TestFindingRueidislockPartitionedHolderIsToldTooLate(t *testing.T) {
 	}
 }
 
-// TestFindingRueidislockExtendsAllTheTime: an extension is a change, the server reports it to the client that made
-// it, and the client then extends again. The test is not parallel, because it keeps the server and a core busy.
+// TestFindingRueidislockExtendsAllTheTime: each extension changes the key. The server reports the change to the
+// client that made it, and this client then extends again. The test is not parallel, because it keeps the server and
+// a core busy.
 func TestFindingRueidislockExtendsAllTheTime(t *testing.T) {
 	for _, name := range []string{"default", "NoLoopTracking", "DisableCache"} {
 		o := lockerKinds[name]
@@ -236,8 +236,8 @@ func sleeps(t *testing.T, p *people, home *stage, l rueidislock.Locker, key stri
 	})
 }
 
-// TestFindingRueidislockServerClockAhead: deadlines are times of the client's clock, and deadlines in the past are
-// granted.
+// TestFindingRueidislockServerClockAhead: the library computes deadlines by the client's clock. To a server whose
+// clock is ahead, they lie in the past, and yet the lock counts as granted.
 func TestFindingRueidislockServerClockAhead(t *testing.T) {
 	t.Parallel()
 	for name, o := range lockerKinds {

@@ -13,11 +13,11 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// The tests named TestFinding show what docs/FINDINGS.md says about released libraries. They use only the libraries
-// and a real server. If one fails, a library has changed.
+// The tests named TestFinding prove the statements of docs/FINDINGS.md about released libraries. They use only the
+// libraries and a real server. A failure means that a library has changed.
 
-// people is a topology as a library's users see it, with links. Its clients are made as the libraries' documents
-// show.
+// people is a topology whose clients are set up as the libraries' documents show. Links, the suite's proxies,
+// connect the clients to the servers.
 type people struct {
 	top     *topologies.Topology
 	clients []redis.UniversalClient // plain go-redis clients, one for each site

@@ -33,18 +33,22 @@ var handoff = locks.Spec{
 const handoffAssumes = keepsKeys + doneInTime +
 	"; a server that takes over has a clock that is not ahead of the old one's, nor behind the last fencing token"
 
-// The scripts have the keys lock, queue and fence. Each waiter has an entry in the queue, its line: "id|lease in
-// ms|channel". Each wait has a new id. The waiter's process is subscribed to the channel. A waiter's line becomes the
-// value of the lock's key when the lock is granted.
+// KEYS of these scripts: the lock, the queue and the last fencing token. Each waiter has a line in the queue:
+// "id|lease in ms|channel". The id is new for each wait, and the waiter's process is subscribed to the channel. A
+// lock that is held has the holder's line as its value.
 
-// handOn defines the Lua function serve(n, own, last). It grants the lock to the first waiter whose process listens
-// to its channel, and returns true. It drops the lines of dead processes; a grant to one would block the lock for a
-// lease. If the caller's line, own, comes first, it returns that line, and the caller takes the lock. It returns false
-// if the queue is empty. A grant takes n fencing tokens. The argument last is the last token; nil = serve reads it.
+// handOn defines the Lua function serve(n, own, last), which grants the lock to the first waiter in the queue. The
+// argument n is the number of fencing tokens for a grant, and own is the caller's line. The argument last is the
+// last fencing token; nil = serve reads it.
 //
-// Listeners are counted before the message is sent. Otherwise a former primary without listeners would pass the message
-// to its replicas, and listeners there would hear of a grant that was not made. For sharded channels in a cluster,
-// "PUBLISH" is replaced by "SPUBLISH" and "NUMSUB" by "SHARDNUMSUB".
+// It returns true after a grant to another waiter, and false if the queue is empty. If own comes first, it returns
+// own, and the caller takes the lock. It removes waiters whose process is dead, because a grant to a dead process
+// would block the lock for a whole lease.
+//
+// A process is dead if nobody is subscribed to its channel. serve counts the subscribers before it sends the message,
+// so that a former primary without subscribers sends none. Otherwise its replicas would pass on the message of a
+// grant that was not made. For sharded channels in a cluster, "PUBLISH" is replaced by "SPUBLISH" and "NUMSUB" by
+// "SHARDNUMSUB".
 const handOn = drawByClock + `
 local function serve(n, own, last)
 	while true do
@@ -67,15 +71,18 @@ end
 // The replies of askInLine.
 const (
 	inLine int64 = iota // the caller is in the queue: {0, rest of the holder's lease in ms, server's clock in µs}
-	first               // the caller is granted the lock now: {1, fencing token}
-	// before: the caller was granted the lock earlier, but its message is late or lost: {2, fencing token}.
+	first               // the lock is granted to the caller now: {1, fencing token}
+	// before: the lock was granted to the caller earlier; the message is late or lost: {2, fencing token}.
 	before
 	dropped // the server has lost the caller's place: {3}
 )
 
-// askInLine has the keys lock, queue, fence and the arguments line, lease (ms), number of fencing tokens of a grant,
-// and the mode: "try" (do not queue), "new" or "again". If the lock is free although workers wait, the last lease has
-// expired. In the mode "new", the queue's TTL of an hour is renewed only if the queue was empty, or at random.
+// askInLine asks for the lock. ARGV: the line, the lease in ms, the number of fencing tokens for a grant, and the
+// mode. In the mode "try" a refused caller does not join the queue, in "new" it joins, in "again" it has joined
+// before.
+//
+// A free lock with a queue means that the last lease has expired. The queue has a TTL of an hour. To save commands,
+// the mode "new" renews it only if the queue was empty, and at random in one of 64 calls.
 const askInLine = handOn + `
 local left = redis.call("PTTL", KEYS[1])
 if ARGV[4] == "again" then
@@ -98,8 +105,8 @@ if ARGV[4] ~= "new" or redis.call("RPUSH", KEYS[2], ARGV[1]) == 1 or now % 64 ==
 end
 return {0, left, now}`
 
-// leaveLine has the keys lock, queue, fence and the arguments line, number of fencing tokens of a grant. It releases
-// the lock or leaves the queue. It returns 1 if the caller held the lock.
+// leaveLine releases the caller's lock, or removes the caller from the queue. It returns 1 if the caller held the
+// lock. ARGV: the line and the number of fencing tokens for a grant.
 const leaveLine = handOn + `
 local holder, fence = unpack(redis.call("MGET", KEYS[1], KEYS[3]))
 if holder ~= ARGV[1] then
@@ -110,7 +117,7 @@ end
 if not serve(ARGV[2], nil, fence) then redis.call("DEL", KEYS[1]) end
 return 1`
 
-// handoffScripts are the scripts for plain channels, or those for sharded channels.
+// handoffScripts are the scripts for one kind of channels, plain or sharded.
 type handoffScripts struct{ ask, leave *redis.Script }
 
 func handoffBy(publish, listeners string) handoffScripts {
@@ -123,15 +130,15 @@ func handoffBy(publish, listeners string) handoffScripts {
 
 var published, sharded = handoffBy("PUBLISH", "NUMSUB"), handoffBy("SPUBLISH", "SHARDNUMSUB")
 
-// queueLasts is the TTL of a queue on the server. Waiters send requests far more often, which renew it.
+// queueLasts is the TTL of a queue on the server. The requests of waiters renew it long before it ends.
 const queueLasts = time.Hour
 
 func handoffKeys(key string) []string {
 	return []string{key, sibling("handoff_queue", key), fenceKey(key)}
 }
 
-// handoffLock is the lock of one worker. Its queue is on the server, and a release grants the lock to the next waiter
-// by a message. handoff-cohort is built on it.
+// handoffLock is the lock of one worker. Waiters queue on the server, and a release passes the lock to the first of
+// them by a message. The lock "handoff-cohort" is built on it.
 type handoffLock struct {
 	leaseLock
 	env    locks.Env
@@ -146,21 +153,22 @@ func newHandoff(e locks.Env, fences int64) *handoffLock {
 		places: map[string]*handoffPlace{}, held: map[string]*handoffPlace{}}
 }
 
-// handoffPlace is a place in a queue. It belongs to one worker; the hub writes to granted.
+// handoffPlace is a place in a queue. Only its worker uses it, except for the channel granted, to which the hub
+// sends.
 type handoffPlace struct {
 	line, key string
 	ttl       time.Duration
 	wire      *handoffWire
-	cut       <-chan struct{} // closed when messages may have been lost since the last reply
-	call      time.Time       // time of the last request with the reply "in line"
+	cut       <-chan struct{} // closed if messages may have been lost since the last request
+	call      time.Time       // when the last request was sent that was answered "in line"
 	answered  time.Time
-	clock     time.Duration // server's clock in that reply
-	left      time.Duration // rest of the holder's lease in that reply
+	clock     time.Duration // server's clock in the answer to that request
+	left      time.Duration // rest of the holder's lease in the same answer
 	granted   chan handoffGrant
-	heard     int // number of messages on the connection when the place was taken
+	heard     int // number of messages on the connection before the place was taken
 }
 
-// handoffGrant is the content of a message: the last fencing token of the grant, and the server's clock.
+// handoffGrant is the content of a message: the last fencing token of the grant and the server's clock.
 type handoffGrant struct {
 	fence int64
 	clock time.Duration
@@ -169,10 +177,10 @@ type handoffGrant struct {
 // errNoPlace means that the worker has no place in the queue, and must try again.
 var errNoPlace = errors.New("no place in the queue")
 
-// Acquire makes one try, and takes a place in the queue if another worker holds the lock. If the worker has a place
-// already, it asks about that place.
+// Acquire makes one try, and joins the queue if another worker holds the lock. A worker that is in the queue already
+// asks whether it has the lock now.
 func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
-	// again is the time from the call to the beginning of the try that counts
+	// again is the time from the call to the start of the last try.
 	called, again := time.Now(), time.Duration(0)
 	if err := l.open(); err != nil {
 		return locks.Lease{Key: key}, err
@@ -188,7 +196,7 @@ func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration
 		again = time.Since(called)
 	}
 	wire := l.hub.wire(key)
-	if wire == nil { // try without a place first: the lock may be granted without a subscription
+	if wire == nil { // the first try does not queue: if the lock is free, no subscription is needed
 		lease, err := l.ask(ctx, &handoffPlace{line: rand.Text(), key: key, ttl: ttl}, "try")
 		if !errors.Is(err, locks.ErrBusy) {
 			lease.Tried = again
@@ -202,7 +210,7 @@ func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration
 	p := &handoffPlace{key: key, ttl: ttl, wire: wire, heard: wire.heard(), granted: make(chan handoffGrant, 1),
 		line: rand.Text() + "|" + strconv.FormatInt(ttl.Milliseconds(), 10) + "|" + wire.channel}
 	l.places[key] = p
-	l.hub.expect(p) // registered before its message can arrive
+	l.hub.expect(p) // before the request, so that no message comes too early
 	lease, err := l.ask(ctx, p, "new")
 	lease.Tried = again
 	return lease, err
@@ -219,11 +227,11 @@ func (l *handoffLock) open() (err error) {
 
 func (l *handoffLock) shared() handoffHubKey { return handoffHubKey{l.client, l.fences} }
 
-// again repeats the request for a place in the queue. The error errNoPlace means that the place is lost.
+// again asks about a place that the worker has in the queue. It returns errNoPlace if the place is lost.
 func (l *handoffLock) again(ctx context.Context, p *handoffPlace) (locks.Lease, error) {
 	if p.wire.isClosed() {
 		l.forget(p)
-		// an error does not matter: the process does not listen, so the line is dropped when it is first
+		// An error does not matter: nobody listens to the channel, so serve removes the line.
 		_ = l.hub.leave(ctx, p.key, p.line)
 		return locks.Lease{}, errNoPlace
 	}
@@ -231,14 +239,15 @@ func (l *handoffLock) again(ctx context.Context, p *handoffPlace) (locks.Lease, 
 	if errors.Is(err, errNoPlace) {
 		l.forget(p)
 		if p.wire.heard() == p.heard {
-			l.hub.drop(p.wire) // the server may have lost the subscription without notice
+			l.hub.drop(p.wire) // no message came: the server may have lost the subscription without notice
 		}
 	}
 	return lease, err
 }
 
-// ask sends a request for a place. If the outcome is unknown, the line may be in the queue or hold the lock. The
-// worker then releases it and never uses its id again, because a late release would end a later hold.
+// ask sends a request for a place. If its outcome is unknown, the line may be in the queue or hold the lock. The
+// worker then releases the line and never uses it again. Otherwise a release that arrives late could end a later
+// hold.
 func (l *handoffLock) ask(ctx context.Context, p *handoffPlace, how string) (locks.Lease, error) {
 	if p.wire != nil {
 		p.cut = p.wire.now()
@@ -271,9 +280,9 @@ func (l *handoffLock) ask(ctx context.Context, p *handoffPlace, how string) (loc
 	return lease, locks.ErrBusy
 }
 
-// Handed returns a grant that a message has brought. It computes the beginning of the lease from the server's clock
-// in the last reply and in the message. If that reply was slow, the result is too inexact, and the next Acquire asks
-// the server.
+// Handed returns a grant that a message has brought. The lease began at the time since, which is computed from the
+// server's clock in the last answer and in the message. If that answer was slow, the result is too inexact. Then ok
+// is false, and the next Acquire asks the server.
 func (l *handoffLock) Handed(key string) (lease locks.Lease, since time.Time, ok bool) {
 	p, ok := l.places[key]
 	if !ok {
@@ -291,21 +300,21 @@ func (l *handoffLock) Handed(key string) (lease locks.Lease, since time.Time, ok
 	}
 }
 
-// hold returns the lease of a grant. The last argument is the earliest time at which the lease can have begun.
+// hold returns the lease of a grant; began is the earliest time at which the lease can have begun.
 func (l *handoffLock) hold(p *handoffPlace, fence int64, began time.Time) locks.Lease {
 	delete(l.places, p.key)
 	return locks.Lease{Key: p.key, Token: p.line, Fence: fence - l.fences + 1, Until: locks.Until(began, p.ttl)}
 }
 
-// forget ends a wait. If the server grants the lock to this place later, the hub releases that grant.
+// forget ends a wait. If the server still grants the lock to this place, the hub releases the lock.
 func (l *handoffLock) forget(p *handoffPlace) {
 	delete(l.places, p.key)
 	l.hub.forget(p)
 }
 
-// Release hands the lock to the first in the queue.
+// Release passes the lock to the first waiter in the queue.
 func (l *handoffLock) Release(ctx context.Context, lease locks.Lease) error {
-	if err := l.open(); err != nil { // a worker of handoff-cohort may release without an earlier request to the server
+	if err := l.open(); err != nil { // a worker of handoff-cohort may release without a request before
 		return err
 	}
 	if p, ok := l.held[lease.Token]; ok {
@@ -315,15 +324,15 @@ func (l *handoffLock) Release(ctx context.Context, lease locks.Lease) error {
 	return l.hub.leave(ctx, lease.Key, lease.Token)
 }
 
-// Wait waits for the message of a grant, and at most until the holder's lease ends.
+// Wait returns when the message of a grant comes, or a few milliseconds after the holder's lease has ended.
 func (l *handoffLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	p, ok := l.places[key]
 	if !ok {
 		return history.Poll, errors.Join(errNoPlace, context.Cause(ctx))
 	}
 	if ctx.Err() == nil {
-		// The wait ends a little after the lease, because the server rounds times. The delay is random, so that not
-		// all waiters ask at the same moment.
+		// The wait lasts a little longer than the lease, because the server rounds times. The delay is random, so
+		// that the waiters do not all ask at the same moment.
 		late := 2*time.Millisecond + time.Duration(l.env.Rand.Int64N(int64(10*time.Millisecond)))
 		timer := time.NewTimer(max(time.Until(p.call.Add(min(p.left, queueLasts/2))), 0) + late)
 		defer timer.Stop()
@@ -348,7 +357,7 @@ func (l *handoffLock) Wait(ctx context.Context, key string) (history.Wake, error
 	return history.Poll, errors.Join(context.Cause(ctx), err)
 }
 
-// Close forgets the places and holds. It releases none of them.
+// Close forgets all places and holds without releasing them.
 func (l *handoffLock) Close() error {
 	if l.hub == nil {
 		return nil

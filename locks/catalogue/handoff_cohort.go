@@ -31,12 +31,12 @@ var handoffCohort = locks.Spec{
 	},
 }
 
-// cohortHolds is the largest number of consecutive holds that a process makes of one grant. Each hold has its own
-// fencing token.
+// cohortHolds limits how often the workers of a process pass one grant of the server on to each other: the grant
+// serves at most this number of holds. Each hold has its own fencing token.
 const cohortHolds = 32
 
-// cohortLock is the lock of one worker. The workers of a process that want the same key share a cohort. They pass the
-// lock on to each other without asking the server.
+// cohortLock is the lock of one worker. The workers of a process that want the same key form a cohort. They pass the
+// lock on to each other without a request to the server.
 type cohortLock struct {
 	*handoffLock
 	all    *cohorts
@@ -48,20 +48,20 @@ type cohorts struct {
 	byKey map[string]*cohort
 }
 
-// Close does not stop the timers of cohorts: when they fire, the lease is over and they do nothing.
+// Close lets the cohorts' timers run: a timer fires when its lease ends, and then does no harm.
 func (*cohorts) Close() error { return nil }
 
 type cohortsKey struct{ client redis.UniversalClient }
 
-// cohort is the group of workers of a process that want the same key. The leader asks the server or holds the lock;
-// the others wait in line.
+// cohort is the group of workers of a process that want the same key. One of them, the leader, asks the server or
+// holds the lock. The others wait in line.
 type cohort struct {
 	mu     sync.Mutex
 	leader *cohortPlace
-	held   locks.Lease   // the server's grant; without a token while the leader is still asking
-	spare  time.Duration // how much longer the server's lease lasts than Until says
-	vague  bool          // the server may have begun the lease so late that its end is not known
-	passed int           // number of times that the grant was passed on
+	held   locks.Lease   // the server's grant; no token = the leader is still asking
+	spare  time.Duration // the server's lease may last so much longer than held.Until
+	vague  bool          // the server answered so late that the end of its lease is not known
+	passed int           // how often the grant was passed on
 	line   []*cohortPlace
 	expiry *time.Timer // makes the next worker the leader when the lease ends
 }
@@ -74,8 +74,8 @@ type cohortPlace struct {
 	leads  bool // the worker knows that it is the leader
 }
 
-// handedOn is passed to the next worker in line. With a token, it is a lease. Without one, the worker becomes the
-// leader and must ask the server.
+// handedOn is what the next worker in line receives. If the lease has a token, the worker has the lock. Without a
+// token, the worker becomes the leader and must ask the server.
 type handedOn struct {
 	lease locks.Lease
 	since time.Time
@@ -101,8 +101,8 @@ func (l *cohortLock) cohort(key string) (*cohort, error) {
 	return c, nil
 }
 
-// Acquire asks the server, if no other worker of the process holds the lock or is asking for it. Otherwise it takes a
-// place in line.
+// Acquire asks the server if the cohort has no leader. Otherwise the worker joins the line of its process, and
+// Acquire returns ErrBusy.
 func (l *cohortLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	if lease, since, ok := l.Handed(key); ok {
 		lease.Spent += time.Since(since)
@@ -128,8 +128,8 @@ func (l *cohortLock) Acquire(ctx context.Context, key string, ttl time.Duration)
 	return lease, err
 }
 
-// enter makes the worker the leader if the cohort has no leader. Otherwise the worker joins the line, and the result is
-// false.
+// enter makes the worker the leader and returns true, if the cohort has no leader. Otherwise the worker joins the
+// line, and enter returns false.
 func (c *cohort) enter(p *cohortPlace) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +141,7 @@ func (c *cohort) enter(p *cohortPlace) bool {
 	return false
 }
 
-// begin records the server's grant to the leader, which was answered at a moment.
+// begin records a grant of the server to the leader; answered is the time of the server's answer.
 func (l *cohortLock) begin(p *cohortPlace, lease locks.Lease, answered time.Time) {
 	delete(l.places, lease.Key)
 	c := p.cohort
@@ -151,16 +151,16 @@ func (l *cohortLock) begin(p *cohortPlace, lease locks.Lease, answered time.Time
 	c.lasts(p.ttl, answered)
 }
 
-// lasts records how exactly the end of the lease is known. The server began it between the request, from which Until
-// counts, and the answer. The end is known well enough if that took less than what the clock of a server and its
-// rounding leave open.
+// lasts records how exactly the end of the server's lease is known. The lease began between the request, from which
+// Until counts, and the answer. The end is vague if the answer took longer than 0.1 % of the TTL and 1 ms.
 func (c *cohort) lasts(ttl time.Duration, answered time.Time) {
 	c.spare = locks.Drift(ttl)
 	c.vague = ttl-c.spare-c.held.Until.Sub(answered) > ttl/1000+time.Millisecond
 	c.expire()
 }
 
-// expire starts a timer that makes the next worker the leader when the lease ends, even without a release.
+// expire starts a timer for the end of the lease. If the lock was not released by then, the next worker becomes the
+// leader.
 func (c *cohort) expire() {
 	if c.expiry != nil {
 		c.expiry.Stop()
@@ -175,7 +175,7 @@ func (c *cohort) expire() {
 	})
 }
 
-// next makes the first worker in line the leader.
+// next makes the first worker in line the leader, and tells it so. Without a line the cohort has no leader.
 func (c *cohort) next() {
 	c.leader, c.held = nil, locks.Lease{}
 	if len(c.line) > 0 {
@@ -184,7 +184,8 @@ func (c *cohort) next() {
 	}
 }
 
-// grantOf returns the server's token for a hold. A hold that was passed on has this token and an appended number.
+// grantOf returns the token of the server's grant. A hold that was passed on has this token with "#" and a number
+// added.
 func grantOf(token string) string {
 	of, _, _ := strings.Cut(token, "#")
 	return of
@@ -236,7 +237,7 @@ func (l *cohortLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Dur
 	return lease, err
 }
 
-// another tells whether another worker of the process now has the lock by the same grant.
+// another reports whether the grant of this token was passed on, so that another worker of the process has the lock.
 func (c *cohort) another(token string) bool {
 	return c.held.Token != token && grantOf(c.held.Token) == grantOf(token)
 }
@@ -272,9 +273,9 @@ func (l *cohortLock) Release(ctx context.Context, lease locks.Lease) error {
 	return err
 }
 
-// pass gives the grant to the next worker in line, and returns whether it did. The rest of the lease must be at least
-// half of the lease that the worker wants. It must not be longer than that lease, even with spare added. If the server
-// took long to answer, the grant is not passed on, because the worker could not be told how long the rest is.
+// pass gives the lock to the next worker in line, and reports whether it did. The rest of the lease must suit the
+// TTL that this worker wants: it must be at least half of the TTL, and with spare added at most the TTL. pass
+// returns false if the end of the lease is vague, because the worker could not be told when the lease ends.
 func (c *cohort) pass() bool {
 	if len(c.line) == 0 || c.passed+1 == cohortHolds || c.vague {
 		return false
@@ -294,7 +295,7 @@ func (c *cohort) pass() bool {
 	return true
 }
 
-// Wait waits in line or, if the worker is the leader, on the server.
+// Wait waits for the leader of the process. If the worker itself is the leader, it waits for the server's grant.
 func (l *cohortLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	p, ok := l.places[key]
 	switch {
@@ -316,7 +317,7 @@ func (l *cohortLock) Wait(ctx context.Context, key string) (history.Wake, error)
 		return wake, err
 	}
 	err := context.Cause(ctx)
-	if lease := l.leave(key, p); lease.Token != "" { // it was passed on just now
+	if lease := l.leave(key, p); lease.Token != "" { // the lock was passed to this worker just now
 		left, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.ttl)
 		defer cancel()
 		err = errors.Join(err, l.Release(left, lease))
@@ -324,8 +325,9 @@ func (l *cohortLock) Wait(ctx context.Context, key string) (history.Wake, error)
 	return history.Poll, err
 }
 
-// leave gives up a worker's place. If the worker was the leader without a grant, the next one becomes the leader. If
-// a lease was passed to the worker just now, leave returns that lease.
+// leave gives up a worker's place. If the worker is the leader but does not have the lock, the next worker becomes
+// the leader. If the lock was passed to the worker just now, leave returns its lease; otherwise the lease has no
+// token.
 func (l *cohortLock) leave(key string, p *cohortPlace) (lease locks.Lease) {
 	delete(l.places, key)
 	c := p.cohort
@@ -346,7 +348,8 @@ func (l *cohortLock) leave(key string, p *cohortPlace) (lease locks.Lease) {
 	return lease
 }
 
-// Close gives up the worker's places. If the worker holds the lock, the next worker gets it when the lease ends.
+// Close gives up the worker's places. If the worker holds the lock, the next worker becomes the leader when the
+// lease ends.
 func (l *cohortLock) Close() error {
 	for key, p := range l.places {
 		l.leave(key, p)

@@ -18,8 +18,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// handoffHub receives the messages of grants for all waiters of a process. It has one subscribed connection. In a
-// cluster it has one for each lock, because a script can publish only on its own node.
+// handoffHub receives the messages of grants for all waiters of a process, over one connection. In a cluster it has
+// one connection for each lock, because a script publishes on its own node only.
 type handoffHub struct {
 	client    redis.UniversalClient
 	scripts   handoffScripts
@@ -50,19 +50,19 @@ func newHandoffHub(e locks.Env, fences int64) *handoffHub {
 	return h
 }
 
-// handoffWire is a subscribed connection.
+// handoffWire is a connection with a subscription.
 type handoffWire struct {
 	home, channel string
 	pubsub        *redis.PubSub
 	ready         chan struct{} // closed when the server has confirmed the subscription
 
 	mu     sync.Mutex
-	cut    chan struct{} // closed, and replaced, when messages may have been lost
+	cut    chan struct{} // closed, and then replaced, when messages may have been lost
 	closed bool
 	came   int // number of messages and confirmations
 }
 
-// wire returns the connection for a lock, or nil if its subscription is not confirmed.
+// wire returns the connection for a lock, or nil if the server has not yet confirmed its subscription.
 func (h *handoffHub) wire(key string) *handoffWire {
 	h.mu.Lock()
 	w := h.wires[h.home(key)]
@@ -84,11 +84,11 @@ func (h *handoffHub) home(key string) string {
 	return ""
 }
 
-// handoffTimeout limits the wait for the confirmation of a subscription, and the release of a grant that no worker
-// wants.
+// handoffTimeout limits two waits: for the confirmation of a subscription, and for the release of an unwanted grant.
 const handoffTimeout = time.Second
 
-// listen subscribes and waits for the confirmation. Before it, the server would take the process for dead.
+// listen subscribes and waits until the server confirms the subscription. Without a subscription the process counts
+// as dead, and serve would remove its waiters from the queue.
 func (h *handoffHub) listen(ctx context.Context, key string) (*handoffWire, error) {
 	h.mu.Lock()
 	w, ok := h.wires[h.home(key)]
@@ -135,8 +135,8 @@ func (h *handoffHub) hear(ctx context.Context, w *handoffWire) {
 	}
 }
 
-// confirm notes that the server has confirmed the subscription. A second confirmation means that the library has
-// reconnected, so messages may have been lost.
+// confirm is called for each confirmation of a subscription. The second one means that the library has reconnected,
+// so messages may have been lost.
 func (w *handoffWire) confirm() {
 	select {
 	case <-w.ready:
@@ -151,14 +151,14 @@ func (w *handoffWire) confirm() {
 	}
 }
 
-// now is the current channel cut: it is closed when messages may have been lost after this call.
+// now returns the channel that is closed if messages may be lost from now on.
 func (w *handoffWire) now() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.cut
 }
 
-// heard returns the number of messages that have arrived.
+// heard returns the number of messages and confirmations so far.
 func (w *handoffWire) heard() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,7 +171,7 @@ func (w *handoffWire) isClosed() bool {
 	return w.closed
 }
 
-// drop closes a connection whose subscription the server has lost. The next waiter opens another one.
+// drop closes a connection whose subscription the server has lost. The next waiter opens a new one.
 func (h *handoffHub) drop(w *handoffWire) {
 	h.mu.Lock()
 	if h.wires[w.home] == w {
@@ -187,7 +187,7 @@ func (h *handoffHub) drop(w *handoffWire) {
 	}
 }
 
-// expect registers a place in the queue before its message can arrive.
+// expect registers a place in the queue, so that deliver finds it when its message arrives.
 func (h *handoffHub) expect(p *handoffPlace) {
 	h.mu.Lock()
 	h.waiting[p.line] = p
@@ -200,8 +200,8 @@ func (h *handoffHub) forget(p *handoffPlace) {
 	h.mu.Unlock()
 }
 
-// deliver passes a grant to the worker that waits for it. If that worker's visit was cancelled, or the worker has died,
-// deliver releases the lock.
+// deliver passes a grant to the worker that waits for it. If this worker has given up or died, deliver releases the
+// lock.
 func (h *handoffHub) deliver(ctx context.Context, message string) {
 	key, line, g, ok := readGrant(message)
 	if !ok {
@@ -222,7 +222,7 @@ func (h *handoffHub) deliver(ctx context.Context, message string) {
 	})
 }
 
-// readGrant parses "fence|clock in µs|length of the key|key and line".
+// readGrant parses a message of the form "fencing token|server's clock in µs|length of the key|key and line".
 func readGrant(message string) (key, line string, g handoffGrant, ok bool) {
 	f := strings.SplitN(message, "|", 4)
 	if len(f) < 4 {
@@ -237,7 +237,7 @@ func readGrant(message string) (key, line string, g handoffGrant, ok bool) {
 	return f[3][:n], f[3][n:], handoffGrant{fence, time.Duration(clock) * time.Microsecond}, true
 }
 
-// leave releases a lock or leaves its queue. ErrLost means that the line did not hold the lock.
+// leave releases a lock, or removes the line from its queue. It returns ErrLost if the line did not hold the lock.
 func (h *handoffHub) leave(ctx context.Context, key, line string) error {
 	return owned(h.scripts.leave.Run(ctx, h.client, handoffKeys(key), line, h.fences).Int64())
 }

@@ -62,8 +62,8 @@ func handedAfter(t *testing.T, l locks.Lock, ttl time.Duration) (held locks.Leas
 	}
 }
 
-// TestAHandoffIsTwoTrips counts the round trips of a visit that must wait: joining the queue, and the release. The
-// subscription is made once.
+// TestAHandoffIsTwoTrips counts the round trips of a visit that must wait. There are two: one joins the queue, one
+// releases. The subscription is made only once, before.
 func TestAHandoffIsTwoTrips(t *testing.T) {
 	t.Parallel()
 	for _, topology := range []string{"single", "cluster"} {
@@ -98,8 +98,8 @@ func TestAHandoffIsTwoTrips(t *testing.T) {
 	}
 }
 
-// leasesToEnd returns the number of leases for which the next in line may have to wait: that of the first in line,
-// and that of the holder if it ended before the release.
+// leasesToEnd returns how many leases may have to end before the second in line gets the lock. The lease of the
+// first in line always counts. The holder's lease counts too if the holder did not release the lock in time.
 func leasesToEnd(t *testing.T, held locks.Lease, released error) int {
 	t.Helper()
 	switch {
@@ -111,8 +111,8 @@ func leasesToEnd(t *testing.T, held locks.Lease, released error) int {
 	return 2
 }
 
-// TestAHandoffOutlivesWhoDies: a crash of the holder, of the first in line, of its process, or of its subscription
-// costs the others at most one lease.
+// TestAHandoffOutlivesWhoDies: one part of the system dies, and the other workers wait for at most one lease more.
+// The parts are the holder, the first in line, its process and its subscription.
 func TestAHandoffOutlivesWhoDies(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(t *testing.T, home *stage, holder locks.Lock, held locks.Lease, first func() error) error{
@@ -201,8 +201,8 @@ func TestAHandoffTokenOfUnknownFateIsNotUsedAgain(t *testing.T) {
 	must(t, b.Release(t.Context(), handed(t, b, long)))
 }
 
-// TestALateGrantIsGivenBack publishes a grant for which no worker waits, as after a visit that was cancelled in the
-// same moment.
+// TestALateGrantIsGivenBack grants the lock to a worker that no longer waits for it, as when a visit is cancelled at
+// that moment.
 func TestALateGrantIsGivenBack(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")
@@ -216,8 +216,8 @@ func TestALateGrantIsGivenBack(t *testing.T) {
 	must(t, c.Release(t.Context(), handed(t, c, long)))
 }
 
-// TestAGrantAfterASlowAnswerIsAskedFor: the grant came a millisecond after the place in the queue. The beginning of
-// the lease is known only as exactly as the reply about the place was quick.
+// TestAGrantAfterASlowAnswerIsAskedFor: a message brings a grant just after a slow answer about the place in the
+// queue. The beginning of the lease is then known too inexactly, so Handed does not return the grant.
 func TestAGrantAfterASlowAnswerIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for took, want := range map[time.Duration]bool{2 * time.Millisecond: true, 20 * time.Millisecond: false} {
@@ -261,8 +261,8 @@ func TestAClockFenceOutlivesWhatAFailoverLoses(t *testing.T) {
 	}
 }
 
-// TestACohortHandsOverInsideTheProcess lets two workers of a process pass the lock to each other while another
-// process waits.
+// TestACohortHandsOverInsideTheProcess: two workers of a process pass the lock to each other while a third one, of
+// another process, waits.
 func TestACohortHandsOverInsideTheProcess(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")
@@ -298,8 +298,8 @@ func TestACohortHandsOverInsideTheProcess(t *testing.T) {
 	must(t, b.Release(t.Context(), held))
 }
 
-// TestACohortPassesNoVagueLeaseOn: a server that was slow may have begun the lease as late as it answered. Then a
-// second worker could not be told when the rest is over, so it asks the server itself.
+// TestACohortPassesNoVagueLeaseOn: the server answers slowly, so the end of its lease is not known exactly. The
+// holder cannot tell the next worker when the lease ends. So the next worker asks the server itself.
 func TestACohortPassesNoVagueLeaseOn(t *testing.T) {
 	t.Parallel()
 	const lease, slow = 10 * time.Second, time.Second

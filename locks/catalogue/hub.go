@@ -11,8 +11,8 @@ import (
 	"hammerlock/locks"
 )
 
-// hub is a process's connection for the messages that wake waiters. Each message wakes one waiter on its channel, as
-// in Redisson: others would only compete with it.
+// hub is a process's connection for the messages that wake waiters. A message wakes only one of the waiters on its
+// channel, as in Redisson; only one can get the lock.
 type hub struct {
 	pubsub *redis.PubSub
 	done   chan struct{}
@@ -24,7 +24,7 @@ type hub struct {
 type channel struct {
 	waiters   int
 	confirmed chan struct{} // closed when the server has confirmed the subscription
-	permit    chan struct{} // has an element after a message that no waiter has received
+	permit    chan struct{} // holds one element if a message came and no waiter has received it yet
 }
 
 func openHub(ctx context.Context, c redis.UniversalClient) *hub {
@@ -50,7 +50,7 @@ func (h *hub) handle(message any) {
 		}
 		select {
 		case <-c.confirmed:
-			c.wake() // after a reconnection, because messages may have been lost
+			c.wake() // reconnected: messages may have been lost
 		default:
 			close(c.confirmed)
 		}
@@ -89,7 +89,7 @@ func (h *hub) part(ctx context.Context, name string, c *channel) {
 	defer h.mu.Unlock()
 	if c.waiters--; c.waiters == 0 && h.channels[name] == c {
 		delete(h.channels, name)
-		_ = h.pubsub.Unsubscribe(ctx, name) // an error does not matter: further messages have no effect
+		_ = h.pubsub.Unsubscribe(ctx, name) // an error does not matter: more messages do no harm
 	}
 }
 
@@ -99,10 +99,9 @@ func (h *hub) Close() error {
 	return err
 }
 
-// hubKey identifies the hub of a client.
 type hubKey struct{ client redis.UniversalClient }
 
-// waiting is embedded in locks whose waiters are woken by messages.
+// waiting is embedded in locks that wake their waiters by messages.
 type waiting struct {
 	client  redis.UniversalClient
 	process *locks.Process
@@ -135,8 +134,8 @@ func (w *waiting) wait(ctx context.Context, name string,
 	return w.sleep(ctx, c, look)
 }
 
-// sleep waits for a message. It also returns after the time that the function look returns, which is the rest of the
-// holder's lease. As in PTTL, -2 means that the lock is free and -1 that its lease does not end.
+// sleep waits for a message, but no longer than the holder's lease lasts. The function look returns the rest of this
+// lease; as in PTTL, -2 means that the lock is free and -1 that the lease does not end.
 func (w *waiting) sleep(ctx context.Context, c *channel,
 	look func(context.Context) (time.Duration, history.Wake, error)) (history.Wake, error) {
 	left, wake, err := look(ctx)
@@ -148,8 +147,7 @@ func (w *waiting) sleep(ctx context.Context, c *channel,
 	}
 	var over <-chan time.Time
 	if left >= 0 {
-		// A server keeps a key until the end of its last millisecond. After a shorter pause the waiter would ask too
-		// early.
+		// A server keeps a key until the end of its last millisecond, so a shorter wait would end too early.
 		timer := time.NewTimer(max(left, time.Millisecond))
 		defer timer.Stop()
 		over = timer.C
@@ -164,7 +162,7 @@ func (w *waiting) sleep(ctx context.Context, c *channel,
 	}
 }
 
-// gone is the reply of PTTL for a missing key.
+// gone is the reply of PTTL if the key does not exist.
 const gone = time.Duration(-2)
 
 func (w *waiting) close() error {

@@ -57,6 +57,6 @@ func delex(ctx context.Context, c redis.UniversalClient, key, token string) *red
 
 func delifeq(ctx context.Context, c redis.UniversalClient, key, token string) *redis.IntCmd {
 	cmd := redis.NewIntCmd(ctx, "DELIFEQ", key, token)
-	_ = c.Process(ctx, cmd) // cmd keeps the error
+	_ = c.Process(ctx, cmd) // Process also stores its error in cmd
 	return cmd
 }

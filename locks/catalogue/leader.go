@@ -25,14 +25,14 @@ var leader = locks.Spec{
 	},
 }
 
-// election is a leader election with the callbacks that libraries offer.
+// election is a leader election with the two callbacks that libraries usually have.
 type election struct {
 	lease   *renewing
 	elected func(locks.Lease)
 	deposed func()
 }
 
-// campaign makes one try to become the leader. The leader remains until it resigns or loses the lease.
+// campaign tries once to become the leader. The worker stays the leader until it resigns or loses the lease.
 func (e *election) campaign(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, err := e.lease.Acquire(ctx, key, ttl)
 	if err != nil {
@@ -45,14 +45,13 @@ func (e *election) campaign(ctx context.Context, key string, ttl time.Duration) 
 		select {
 		case <-term.lost:
 			e.deposed()
-		default: // it has resigned
+		default: // the leader has resigned
 		}
 	}()
 	return lease, nil
 }
 
-// leaderLock uses an election as a lock. To be elected is a grant, to lose the lease is a loss, and to resign is a
-// release.
+// leaderLock uses an election as a lock. The elected worker has the lock, and releases it by resigning.
 type leaderLock struct{ *renewing }
 
 func (l *leaderLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
@@ -99,7 +98,7 @@ var leaderForGood = locks.Spec{
 	},
 }
 
-// endlessLock is broken: its holder does not know when the lease ends.
+// endlessLock is broken: it does not tell the holder when the lease ends.
 type endlessLock struct{ leaseLock }
 
 func (l *endlessLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {

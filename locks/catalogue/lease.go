@@ -52,7 +52,7 @@ func (l *leaseLock) Release(ctx context.Context, lease locks.Lease) error {
 
 func (l *leaseLock) Close() error { return nil }
 
-// setNX sets the key to the token if the key does not exist. With ttl 0 the key never expires.
+// setNX sets the key to the token, or returns ErrBusy if the key exists. With ttl 0 the key never expires.
 func setNX(ctx context.Context, c sender, key, token string, ttl time.Duration) error {
 	args := []any{"set", key, token, "nx", "px", max(ttl.Milliseconds(), 1)}
 	if ttl == 0 {
@@ -65,14 +65,15 @@ func setNX(ctx context.Context, c sender, key, token string, ttl time.Duration) 
 	return err
 }
 
-// sender sends commands: it is a client or one connection. Every visit sends the commands of this file, so they are
-// built with few allocations; the library's own functions take 1.5 to 2 times as long (BenchmarkCommand).
+// sender is a client or a single connection. Every visit sends the commands of this file, so they are built by hand:
+// the library's functions take 1.5 to 2 times as long (BenchmarkCommand).
 type sender interface {
 	redis.Scripter
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// ownedScript changes a key if its value is the token, the first argument. Otherwise it returns 0.
+// ownedScript is a script that changes a key only if its value is the token, the script's first argument. It returns
+// 0 for any other value.
 type ownedScript struct {
 	*redis.Script
 	digest any
@@ -90,8 +91,8 @@ var (
 		`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 0`)
 )
 
-// run sends the command evalsha: EVALSHA digest 1 key token ... If the server does not know the digest, run sends the
-// script's text.
+// run sends the command evalsha, which is EVALSHA digest 1 key token ... If the server does not know the digest, run
+// sends the text of the script.
 func (s ownedScript) run(ctx context.Context, c sender, evalsha []any) error {
 	cmd := redis.NewCmd(ctx, evalsha...)
 	if err := c.Process(ctx, cmd); redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -110,7 +111,8 @@ func extendOwned(ctx context.Context, c sender, key, token string, ttl time.Dura
 	return s.run(ctx, c, []any{"evalsha", s.digest, 1, key, token, ttl.Milliseconds()})
 }
 
-// owned returns ErrLost if a script has returned 0: the key did not have the caller's token.
+// owned converts the result of a script: 0 means that the caller did not hold the lock any more, so it returns
+// ErrLost.
 func owned(n int64, err error) error {
 	if err == nil && n == 0 {
 		return locks.ErrLost
@@ -118,7 +120,7 @@ func owned(n int64, err error) error {
 	return err
 }
 
-// granted returns ErrBusy if a script has returned 0: another worker holds the lock.
+// granted converts the result of a script: 0 means that another worker holds the lock, so it returns ErrBusy.
 func granted(n int64, err error) error {
 	if err == nil && n == 0 {
 		return locks.ErrBusy

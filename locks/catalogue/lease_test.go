@@ -59,8 +59,8 @@ func TestSetNXRoundsNoLifetimeToNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkCommand measures the making of a command without sending it: by the lease's code, and by the library's own
-// functions.
+// BenchmarkCommand measures how long it takes to build a command, without sending it. It compares the lease's code
+// with the library's functions.
 func BenchmarkCommand(b *testing.B) {
 	var c redis.UniversalClient = redis.NewClient(&redis.Options{})
 	defer func() { _ = c.Close() }()

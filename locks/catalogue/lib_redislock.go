@@ -28,7 +28,7 @@ type redislockLock struct {
 	held   map[string]*redislock.Lock // by token
 }
 
-// Acquire returns no token with an error, because the library does not report the token that it has sent.
+// Acquire returns no token if it fails, because the library does not tell which token it has sent.
 func (l *redislockLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	return l.obtain(ctx, key, ttl, nil)
 }

@@ -56,7 +56,7 @@ func (l *redsyncLock) Acquire(ctx context.Context, key string, ttl time.Duration
 	return lease, nil
 }
 
-// Extend uses ttl as the new expiry of the mutex: the library takes no argument for it.
+// Extend sets ttl as the expiry of the mutex first, because ExtendContext takes no TTL.
 func (l *redsyncLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	m, ok := l.held[lease.Token]
 	if !ok {
@@ -84,7 +84,7 @@ func (l *redsyncLock) Release(ctx context.Context, lease locks.Lease) error {
 	return l.classify(err, locks.ErrLost)
 }
 
-// Wait pauses as long as the library's Lock does between two tries.
+// Wait pauses for 50 to 250 ms, as the library's method Lock does between two tries.
 func (l *redsyncLock) Wait(ctx context.Context, _ string) (history.Wake, error) {
 	const least, most = 50, 250
 	return history.Poll, pause(ctx, time.Duration(least+l.rand.IntN(most-least))*time.Millisecond)
@@ -92,9 +92,9 @@ func (l *redsyncLock) Wait(ctx context.Context, _ string) (history.Wake, error) 
 
 func (l *redsyncLock) Close() error { return nil }
 
-// classify converts an error of the library to an error with the outcome that it proves. If a majority of sites
-// refused, the result wraps the second argument. If the refusing and the unreachable sites together are a majority, the
-// try has failed too. In other cases the outcome is unknown.
+// classify adds to an error of the library what it proves. If a majority of the sites refused, the result wraps the
+// error no, which is ErrBusy or ErrLost. If the sites that refused or could not be reached are a majority together,
+// the call has failed too. In all other cases its outcome is unknown.
 func (l *redsyncLock) classify(err, no error) error {
 	if _, ok := errors.AsType[*redsync.ErrTaken](err); ok {
 		return fmt.Errorf("%w: %w", no, err)
@@ -114,7 +114,7 @@ func (l *redsyncLock) classify(err, no error) error {
 	switch {
 	case said >= majority:
 		return fmt.Errorf("%d of %d sites: %w", said, l.sites, no)
-	case failed >= majority: // these sites failed without an effect, and may not have refused
+	case failed >= majority: // these sites failed without an effect; they need not have refused
 		return err
 	case said+failed >= majority:
 		return fmt.Errorf("%d of %d sites did not grant: %w", said+failed, l.sites, locks.ErrQuorum)
@@ -122,7 +122,7 @@ func (l *redsyncLock) classify(err, no error) error {
 	return fmt.Errorf("%d of %d sites said no: %w", said, l.sites, locks.AfterGrant(err))
 }
 
-// split returns the errors that err joins.
+// split returns the parts of a joined error, or just err.
 func split(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {

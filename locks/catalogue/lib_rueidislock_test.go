@@ -19,8 +19,9 @@ func rueidislockSpec() locks.Spec {
 	return every[slices.IndexFunc(every, isRueidislock)]
 }
 
-// TestRueidislockRecordsNoExtensionOfWhatItDoesNotHold lets a worker wait in vain while the lock changes hands, so
-// that the library tries often. Then the worker holds the lock for some renewals.
+// TestRueidislockRecordsNoExtensionOfWhatItDoesNotHold: a worker waits in vain while the lock changes hands, so its
+// library tries often. Those tries must not be recorded as extensions. Then the worker holds the lock for some
+// renewals.
 func TestRueidislockRecordsNoExtensionOfWhatItDoesNotHold(t *testing.T) {
 	played(t, newBench(t, "single"), "k", func(home *stage, key string) {
 		home.watch(t, home.sites[0])

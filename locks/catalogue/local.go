@@ -37,7 +37,7 @@ func (l localLock) Release(_ context.Context, lease locks.Lease) error {
 	return nil
 }
 
-// localKey identifies the mutex of a key within a process.
+// localKey is the key under which a process keeps the mutex of a lock.
 type localKey string
 
 func (l localLock) mutex(key string) *sync.Mutex {

@@ -19,8 +19,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// every lists the locks of the tests. The commands' catalogue has more locks than this package; known_test.go sets
-// it.
+// every lists the locks to test. The file known_test.go adds the locks that only package known has.
 var every = All
 
 // Take makes the tests use a catalogue.
@@ -135,8 +134,8 @@ func grant(t *testing.T, l locks.Lock, key string, ttl time.Duration) locks.Leas
 	return held
 }
 
-// grantCalled acquires the lock and returns the time of the call. If a try gets no reply in time, it tries until one
-// succeeds: keys that a try has left may refuse the next tries.
+// grantCalled acquires the lock and returns the time of the successful call. After a try without a reply it tries
+// again until a try succeeds. The lost try may have left keys, which refuse the next tries until they expire.
 func grantCalled(t *testing.T, l locks.Lock, key string, ttl time.Duration) (held locks.Lease, call time.Time) {
 	t.Helper()
 	var err error
@@ -333,8 +332,8 @@ func TestRedlockNeedsAMajority(t *testing.T) {
 	})
 }
 
-// TestRedlockPaysForAHungSiteOnlyItsShare pauses a minority: connections stay open without a reply. The clients'
-// timeout is longer than a lease.
+// TestRedlockPaysForAHungSiteOnlyItsShare pauses two of five sites: their connections stay open, but no reply comes.
+// The clients' timeout is longer than a lease, so only redlock's own timeout for each site can help.
 func TestRedlockPaysForAHungSiteOnlyItsShare(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "redlock")

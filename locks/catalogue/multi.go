@@ -57,7 +57,7 @@ return 1`)
 for _, key in ipairs(KEYS) do if redis.call("GET", key) ~= ARGV[1] then return 0 end end
 for _, key in ipairs(KEYS) do redis.call("PEXPIRE", key, ARGV[2]) end
 return 1`)
-	// If the caller has lost one of the keys, the others are still deleted.
+	// The caller's keys are deleted even if the caller has lost one of them.
 	deleteAll = redis.NewScript(`
 local all = 1
 for _, key in ipairs(KEYS) do
@@ -66,11 +66,12 @@ end
 return all`)
 )
 
-// allKeys has the requests of a lock on several keys: each request concerns all keys of the lease.
+// allKeys has the requests of a lock on several keys: each request is about all keys of the lease.
 var allKeys = siteLock{take: takeKeys, keep: keepKeys, give: giveKeys}
 
-// slots groups keys by cluster slot, because a script can use the keys of one slot only. All callers get the same
-// order, so that they do not deadlock. Without a cluster there is one group.
+// slots groups the keys of a lease by their cluster slot, because a script can use the keys of only one slot. The
+// order of the groups is the same for all callers, so that they do not deadlock. Without a cluster there is one
+// group.
 func slots(c redis.UniversalClient, lease locks.Lease) (all [][]string) {
 	keys := slices.Clone(lease.Keys)
 	if len(keys) == 0 {
@@ -90,7 +91,7 @@ func slots(c redis.UniversalClient, lease locks.Lease) (all [][]string) {
 	return all
 }
 
-// hashTag returns the part of a key that decides its slot.
+// hashTag returns the part of a key that determines its cluster slot.
 func hashTag(key string) string {
 	if _, rest, found := strings.Cut(key, "{"); found {
 		if tag, _, found := strings.Cut(rest, "}"); found && tag != "" {
@@ -112,8 +113,8 @@ func takeKeys(ctx context.Context, c redis.UniversalClient, lease locks.Lease, t
 	return nil
 }
 
-// undone returns the error of a failed try whose keys were released; back is the error of that release. If the
-// release failed, the outcome of the try is unknown.
+// undone returns the error of a failed try after the keys that the try had taken were released. The argument back is
+// the error of that release: if it failed too, the outcome of the try is unknown.
 func undone(err, back error) error {
 	if back == nil || errors.Is(back, locks.ErrLost) {
 		return err
@@ -141,8 +142,8 @@ func giveSlots(ctx context.Context, c redis.UniversalClient, all [][]string, tok
 	return together(errs)
 }
 
-// together combines the results of the requests for all keys of a hold. If one key is lost, the hold is lost. After
-// any other error the outcome is unknown, since other keys may have changed.
+// together combines the errors of the requests for one hold. If a key is lost, the hold is lost. After another error
+// the outcome is unknown if there were several requests, because some of them may have succeeded.
 func together(errs []error) (err error) {
 	for _, e := range errs {
 		switch {

@@ -18,7 +18,7 @@ var none = locks.Spec{
 	Open:   func(locks.Env) (locks.Lock, error) { return noLock{}, nil },
 }
 
-// Outside stands for the lock of a service under test that does its own locking.
+// Outside stands for the lock inside a service under test. The suite itself takes no lock then.
 var Outside = locks.Spec{Name: "outside", Sites: locks.OneSite, Counting: locks.Elsewhere, Open: none.Open}
 
 type noLock struct{ unending }

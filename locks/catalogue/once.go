@@ -7,7 +7,8 @@ import (
 	"hammerlock/locks"
 )
 
-// onceClaims are the claims of a lock for scheduled jobs: at each tick, one of several workers runs the job.
+// onceClaims are the claims of a lock for a scheduled job: at each tick of the schedule only one worker runs the
+// job.
 var onceClaims = history.Claims{Excludes: true, Expires: true, Once: true}
 
 var once = locks.Spec{
@@ -25,7 +26,7 @@ var once = locks.Spec{
 
 type onceLock struct{ leaseLock }
 
-// Release does nothing: the lock must stay until the slowest clock has reached the tick, even if the job is done.
+// Release does nothing: even if the job is done, the key must stay until the slowest clock has reached the tick.
 func (l *onceLock) Release(context.Context, locks.Lease) error { return nil }
 
 var onceReleased = locks.Spec{

@@ -6,8 +6,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestCloseIsACrash closes correct locks that are held. The hold must stay, unless the lock says that only the end of
-// its process is a crash.
+// TestCloseIsACrash closes locks that are held, as if their workers had died. The hold must stay. Only if the Spec
+// has Outlives is the lock free, because such a lock fails with its process and not with a worker.
 func TestCloseIsACrash(t *testing.T) {
 	t.Parallel()
 	home := homes(t)

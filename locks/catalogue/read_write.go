@@ -39,17 +39,17 @@ type readWriteLock struct {
 // polls is the mean pause between two tries.
 const polls = 5 * time.Millisecond
 
-// serverTime is Lua that sets now to the server's clock in milliseconds.
+// serverTime is Lua code that sets the variable now to the server's clock in ms.
 const serverTime = `
 local t = redis.call("TIME")
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 `
 
-// serverNow also removes the readers whose lease has ended.
+// serverNow is serverTime, and also removes the readers whose leases have ended.
 const serverNow = serverTime + `redis.call("ZREMRANGEBYSCORE", KEYS[2], "-inf", now)
 `
 
-// The scripts have the keys lock, readers, writers and the arguments token, lease (ms).
+// KEYS of these scripts: the lock, the readers and the waiting writers. ARGV: the token and the lease in ms.
 var (
 	readEnter = redis.NewScript(serverNow + `
 if redis.call("EXISTS", KEYS[1]) == 1 or redis.call("ZCOUNT", KEYS[3], "(" .. now, "+inf") > 0 then
@@ -64,12 +64,13 @@ end
 redis.call("ZREM", KEYS[3], ARGV[1])
 redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2])
 return 1`)
-	// readExtend returns 0 if the reader's hold is lost.
+	// readExtend returns 0 if the reader has lost its hold.
 	readExtend = redis.NewScript(serverNow + `
 if not redis.call("ZSCORE", KEYS[2], ARGV[1]) then return 0 end` + addReader)
 	readLeave = redis.NewScript(serverNow + `
 return redis.call("ZREM", KEYS[2], ARGV[1])`)
-	// becomeWriter returns -1 if the reader's hold is lost, and 0 if there are other readers.
+	// becomeWriter returns 1 if the reader is the writer now, 0 if there are other readers, and -1 if its hold is
+	// lost.
 	becomeWriter = redis.NewScript(serverNow + `
 if not redis.call("ZSCORE", KEYS[2], ARGV[1]) then return -1 end
 if redis.call("ZCARD", KEYS[2]) > 1 then return 0 end
@@ -91,8 +92,8 @@ func (l *readWriteLock) run(ctx context.Context, s *redis.Script, lease locks.Le
 	return s.Run(ctx, l.client, readWriteKeys(lease.Key), lease.Token, max(ttl.Milliseconds(), 1)).Int64()
 }
 
-// Acquire takes the lock for writing. If it is refused, the caller gets a place among the waiting writers, and keeps
-// this place if it tries again within a lease.
+// Acquire takes the lock for writing. A refused caller becomes a waiting writer, for the length of a lease. Each
+// further try renews this place.
 func (l *readWriteLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease := locks.Lease{Key: key, Token: l.waiting[key]}
 	if lease.Token == "" {
@@ -141,8 +142,7 @@ func (l *readWriteLock) Release(ctx context.Context, lease locks.Lease) error {
 	return owned(l.run(ctx, readLeave, lease, 0))
 }
 
-// Wait pauses before the next try. If ctx ends during the pause, the worker gives up its place among the waiting
-// writers.
+// Wait pauses before the next try. If ctx ends during the pause, the worker is no longer a waiting writer.
 func (l *readWriteLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	err := pause(ctx, polls/2+time.Duration(l.rand.Int64N(int64(polls))))
 	token := l.waiting[key]

@@ -25,7 +25,7 @@ var redisson = locks.Spec{
 	},
 }
 
-// redissonLease is the lease that Redisson uses, and renews, if the user gives none.
+// redissonLease is the lease that Redisson takes and renews if the user sets none.
 const redissonLease = 30 * time.Second
 
 type redissonLock struct {
@@ -41,8 +41,8 @@ func (l *redissonLock) Acquire(ctx context.Context, key string, ttl time.Duratio
 	return l.renewing.Acquire(ctx, key, ttl)
 }
 
-// Wait subscribes, checks whether the lock was released in the meantime, and waits for the message of a release. It
-// waits at most until the holder's lease ends.
+// Wait returns when a message reports a release, or when the holder's lease ends. It subscribes first and then
+// checks the lock, so it misses no release.
 func (l *redissonLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	return l.wait(ctx, redissonSibling(l.within, redissonChannel, key),
 		func(ctx context.Context) (time.Duration, history.Wake, error) {

@@ -25,7 +25,7 @@ var redissonMulti = locks.Spec{
 
 type redissonMultiLock struct {
 	client redis.UniversalClient
-	within string // see locks.Env
+	within string // prefix, see locks.Env
 	id     string // of this worker
 	calls  int64
 }
@@ -34,7 +34,7 @@ func newRedissonMulti(e locks.Env) *redissonMultiLock {
 	return &redissonMultiLock{client: e.Sites[0], within: e.Within, id: uuid()}
 }
 
-// unlock has the keys lock, channel and the argument owner.
+// unlock returns 0 if the owner does not hold the lock. KEYS: the lock and the channel. ARGV: the owner.
 var unlock = redis.NewScript(`
 if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 then return 0 end
 redis.call("DEL", KEYS[1])
@@ -45,7 +45,8 @@ func (l *redissonMultiLock) Acquire(ctx context.Context, key string, ttl time.Du
 	return l.AcquireAll(ctx, []string{key}, ttl, 0)
 }
 
-// AcquireAll extends the lease of each key when it has all keys, so that the leases end together.
+// AcquireAll takes the keys one after another. When it has all of them, it extends each lease, so that the leases
+// end together.
 func (l *redissonMultiLock) AcquireAll(ctx context.Context, keys []string, ttl, _ time.Duration) (locks.Lease, error) {
 	lease := l.lease(keys)
 	call := time.Now()

@@ -30,22 +30,22 @@ func newPermits(e locks.Env, enter, leave *redis.Script) *permitsLock {
 
 type permitsLock struct {
 	client       redis.UniversalClient
-	within       string // see locks.Env
+	within       string // prefix, see locks.Env
 	enter, leave *redis.Script
 }
 
-// The scripts have the keys permits, leases, channel and the arguments token, number of permits, lease (ms), total
-// number of permits.
+// KEYS of these scripts: the number of free permits, the leases and the channel. ARGV: the token, the number of
+// permits asked for, the lease in ms, and the total number of permits.
 const permitNow = serverTime + `local asked = tonumber(ARGV[2])
 `
 
-// reclaim is Lua that makes the permits whose lease has ended available again.
+// reclaim is Lua code that frees the permits whose leases have ended.
 const reclaim = `
 local over = redis.call("ZREMRANGEBYSCORE", KEYS[2], "-inf", now)
 if over > 0 then redis.call("INCRBY", KEYS[1], over) end
 `
 
-// taking is Lua that takes permits and returns 1, or 0 if there are too few.
+// taking is Lua code that takes permits. It returns 1, or 0 if too few permits are free.
 const taking = `
 if redis.call("EXISTS", KEYS[1]) == 0 then redis.call("SET", KEYS[1], ARGV[4] - redis.call("ZCARD", KEYS[2])) end
 if tonumber(redis.call("GET", KEYS[1])) < asked then return 0 end
@@ -53,7 +53,7 @@ redis.call("DECRBY", KEYS[1], asked)
 for i = 1, asked do redis.call("ZADD", KEYS[2], now + ARGV[3], ARGV[1] .. ":" .. i) end
 return 1`
 
-// giveBack is Lua that makes the caller's permits available again. Its result is 0 if the caller had no permits.
+// giveBack is Lua code that frees the caller's permits. It returns 0 if the caller had none.
 const giveBack = `
 local back = 0
 for i = 1, asked do back = back + redis.call("ZREM", KEYS[2], ARGV[1] .. ":" .. i) end
@@ -89,7 +89,7 @@ func (l *permitsLock) Acquire(ctx context.Context, key string, ttl time.Duration
 	return l.AcquireShare(ctx, key, ttl, 0)
 }
 
-// AcquireShare takes a number of permits, all or none.
+// AcquireShare takes the requested number of permits, or none.
 func (l *permitsLock) AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (locks.Lease,
 	error) {
 	lease := locks.Lease{Key: key, Token: rand.Text(), Permits: permits}

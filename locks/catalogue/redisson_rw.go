@@ -27,20 +27,20 @@ func newRedissonRW(e locks.Env, enter, leave *redis.Script) *redissonRWLock {
 	return &redissonRWLock{client: e.Sites[0], within: e.Within, id: uuid(), enter: enter, leave: leave}
 }
 
-// redissonRWLock is Redisson's readers-writer lock. Each hold has its own owner name, formed like Redisson's thread
+// redissonRWLock is Redisson's readers-writer lock. Each hold has a new owner name, in the form of Redisson's thread
 // names.
 type redissonRWLock struct {
 	client redis.UniversalClient
-	within string // see locks.Env
+	within string // prefix, see locks.Env
 	id     string // of this worker
 	holds  int64
 	enter  *redis.Script // script of readers
 	leave  *redis.Script // script of readers
 }
 
-// The scripts have the keys lock, lease of the reader, channel and the arguments owner, lease (ms), and the beginning
-// and end of a reader's key. Scripts that take the lock return 0 if another worker holds it. The other scripts return 0
-// if the hold is lost.
+// KEYS of these scripts: the lock, the reader's own key and the channel. ARGV: the owner, the lease in ms, and the
+// beginning and the end of the names of readers' keys. A script that takes the lock returns 0 if another worker
+// holds it. The other scripts return 0 if the hold is lost.
 var (
 	rwRead = redis.NewScript(`
 local mode = redis.call("HGET", KEYS[1], "mode")
@@ -54,7 +54,7 @@ return 1`)
 if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 or redis.call("PEXPIRE", KEYS[2], ARGV[2]) == 0 then return 0 end
 if redis.call("PTTL", KEYS[1]) < tonumber(ARGV[2]) then redis.call("PEXPIRE", KEYS[1], ARGV[2]) end
 return 1`)
-	// rwReadLeave also shortens the TTL of the lock's hash to the longest lease of the remaining readers.
+	// rwReadLeave also shortens the TTL of the lock: it becomes that of the remaining reader whose lease ends last.
 	rwReadLeave = redis.NewScript(`
 local ours = redis.call("DEL", KEYS[2])
 if redis.call("HDEL", KEYS[1], ARGV[1]) == 0 then return 0 end
@@ -101,7 +101,7 @@ func (l *redissonRWLock) run(ctx context.Context, s *redis.Script, lease locks.L
 		rwTimeout).Int64()
 }
 
-// take makes one try under a new owner name.
+// take makes one try, with a new owner name.
 func (l *redissonRWLock) take(ctx context.Context, s *redis.Script, lease locks.Lease, suffix string,
 	ttl time.Duration) (locks.Lease, error) {
 	l.holds++

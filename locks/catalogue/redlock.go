@@ -29,7 +29,7 @@ var redlock = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return newRedlock(e), nil },
 }
 
-// A try waits for each site for 1/siteTimeoutShare of the lease, within these bounds.
+// A try waits for the reply of each site for a twentieth of the lease, but at least 50 ms and at most 500 ms.
 const (
 	siteTimeoutShare = 20
 	minSiteTimeout   = 50 * time.Millisecond
@@ -39,18 +39,18 @@ const (
 type redlockLock struct {
 	sites   []redis.UniversalClient
 	quorum  int
-	patient bool           // each request waits as long as the client's timeout allows, without a shorter limit
+	patient bool           // requests wait as long as the client's timeout allows
 	each    func([]func()) // runs the requests to the sites
 	site    siteLock
 }
 
-// siteLock has the requests that take, extend and release a lease on one site.
+// siteLock has the requests to one site: take acquires a lease, keep extends it and give releases it.
 type siteLock struct {
 	take, keep func(ctx context.Context, c redis.UniversalClient, lease locks.Lease, ttl time.Duration) error
 	give       func(ctx context.Context, c redis.UniversalClient, lease locks.Lease) error
 }
 
-// oneKey has the requests of a lock that uses one key on each site.
+// oneKey has the requests of a lock with one key on each site.
 var oneKey = siteLock{
 	take: func(ctx context.Context, c redis.UniversalClient, lease locks.Lease, ttl time.Duration) error {
 		return setNX(ctx, c, lease.Key, lease.Token, ttl)
@@ -82,7 +82,7 @@ func (l *redlockLock) acquire(ctx context.Context, lease locks.Lease, ttl time.D
 	return lease, l.giveUp(ctx, lease, ttl, v)
 }
 
-// giveUp releases the grants of a try without a quorum. Otherwise they would block other workers until they expire.
+// giveUp releases the keys of a try without a quorum. Otherwise they would block other workers until they expire.
 func (l *redlockLock) giveUp(ctx context.Context, lease locks.Lease, ttl time.Duration, v votes) error {
 	undone := l.release(ctx, lease, ttl)
 	if v.ok+v.unknown < l.quorum || v.unknown+undone.unknown < l.quorum {
@@ -91,7 +91,8 @@ func (l *redlockLock) giveUp(ctx context.Context, lease locks.Lease, ttl time.Du
 	return fmt.Errorf("acquire: %w", errors.Join(append(v.errs, undone.errs...)...))
 }
 
-// noQuorum returns the error of a try that certainly failed. Grants that came too late count as silent.
+// noQuorum returns the error of a try that has certainly failed. If a quorum was granted too late, its sites count
+// as Silent.
 func (l *redlockLock) noQuorum(v votes) error {
 	e := locks.NoQuorum{Granted: v.ok, Sites: len(l.sites), Silent: len(l.sites) - v.ok - v.busy}
 	if v.ok >= l.quorum {
@@ -123,7 +124,7 @@ func (l *redlockLock) grant(ctx context.Context, lease locks.Lease, ttl time.Dur
 	})
 }
 
-// release sends the release to every site, even if the user's context was cancelled.
+// release sends a release to every site, even if ctx is cancelled.
 func (l *redlockLock) release(ctx context.Context, lease locks.Lease, ttl time.Duration) votes {
 	return l.poll(context.WithoutCancel(ctx), ttl, func(ctx context.Context, c redis.UniversalClient) error {
 		return l.site.give(ctx, c, lease)
@@ -132,7 +133,7 @@ func (l *redlockLock) release(ctx context.Context, lease locks.Lease, ttl time.D
 
 func (l *redlockLock) Close() error { return nil }
 
-// votes has the numbers of the sites' replies to one request, by kind.
+// votes counts the replies of the sites to one request, by kind.
 type votes struct {
 	ok, unknown int
 	lost        int // failures because the site no longer has the key
@@ -141,8 +142,8 @@ type votes struct {
 	refusals    []error
 }
 
-// decide returns the result of a request about a held lock, by majority. If too few sites can still have the key, the
-// hold is lost. A site that did not answer may have it.
+// decide returns the result of an extension or a release, by majority. The hold is lost if the sites that may still
+// have the key are no quorum. A site without a reply may have it.
 func (l *redlockLock) decide(v votes, what string) error {
 	switch {
 	case v.ok >= l.quorum:
@@ -152,14 +153,15 @@ func (l *redlockLock) decide(v votes, what string) error {
 	case v.unknown > 0:
 		return fmt.Errorf("%s: %w", what, errors.Join(v.errs...))
 	case v.ok+v.lost > 0:
-		// not harmless, so the message hides the refusals from Classify
+		// The outcome is unknown, so this error must not wrap the refusals: Classify would find them and return
+		// Failed.
 		return fmt.Errorf("%s: %d of %d sites did it: %v", what, v.ok, len(l.sites), errors.Join(v.refusals...))
 	default:
 		return fmt.Errorf("%s: %w", what, errors.Join(v.refusals...))
 	}
 }
 
-// poll sends a request to all sites and waits for each reply, but no longer than share allows.
+// poll sends a request to all sites and counts the replies. It waits for each site as long as share allows.
 func (l *redlockLock) poll(ctx context.Context, ttl time.Duration,
 	ask func(context.Context, redis.UniversalClient) error) votes {
 	errs := make([]error, len(l.sites))
@@ -175,7 +177,7 @@ func (l *redlockLock) poll(ctx context.Context, ttl time.Duration,
 	return count(errs)
 }
 
-// share returns a context that limits the wait for a site's reply.
+// share returns the context for a request to one site, which limits the wait for its reply.
 func (l *redlockLock) share(ctx context.Context, ttl time.Duration) (context.Context, context.CancelFunc) {
 	if l.patient {
 		return context.WithCancel(ctx)
@@ -183,7 +185,7 @@ func (l *redlockLock) share(ctx context.Context, ttl time.Duration) (context.Con
 	return context.WithTimeout(ctx, siteTimeout(ttl))
 }
 
-// siteTimeout is the longest wait for a site's reply.
+// siteTimeout is the longest wait for the reply of one site.
 func siteTimeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/siteTimeoutShare, minSiteTimeout), maxSiteTimeout)
 }

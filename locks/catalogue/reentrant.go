@@ -23,16 +23,16 @@ var reentrant = locks.Spec{
 	Open:    func(e locks.Env) (locks.Lock, error) { return newReentrant(e), nil },
 }
 
-// reentrantLock sends the number of holds that it wants to have, not "one more" or "one less". So a command whose
-// reply was lost can be repeated or undone safely. Owners are named as Redisson names threads, and each outermost
-// hold has its own number.
+// reentrantLock sends the number of holds that it wants to have, not "one more" or "one less". So it can safely
+// repeat or undo a command whose reply was lost. Owner names have the form of Redisson's thread names; each
+// outermost hold has a new one.
 type reentrantLock struct {
 	client redis.UniversalClient
 	within string                 // see locks.Env
 	id     string                 // of this worker
 	outer  int64                  // number of outermost holds so far
 	held   map[string]locks.Lease // by key
-	spent  map[string][]string    // key -> latches that the server can delete, because their replies have arrived
+	spent  map[string][]string    // by key: latches whose releases were answered; to be deleted
 }
 
 func newReentrant(e locks.Env) *reentrantLock {
@@ -40,7 +40,7 @@ func newReentrant(e locks.Env) *reentrantLock {
 		spent: map[string][]string{}}
 }
 
-// uuid makes a random UUID, version 4.
+// uuid returns a random UUID, version 4.
 func uuid() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -49,8 +49,9 @@ func uuid() string {
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-// enter has the keys lock, spent latches and the arguments owner, lease (ms), number of holds. It returns 1 if these
-// holds are granted, 0 if another worker holds the lock, and -1 if the outer hold of a re-entry is lost.
+// enter returns 1 if the owner now has the given number of holds, and 0 if another worker holds the lock. It returns
+// -1 if this is a re-entry and the outer hold is lost. KEYS: the lock and old latches to delete. ARGV: the owner,
+// the lease in ms and the number of holds.
 var enter = redis.NewScript(`
 for i = 2, #KEYS do redis.call("DEL", KEYS[i]) end
 if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 then
@@ -61,9 +62,9 @@ redis.call("HSET", KEYS[1], ARGV[1], ARGV[3])
 redis.call("PEXPIRE", KEYS[1], ARGV[2])
 return 1`)
 
-// leave has the keys lock, channel, latch and the arguments owner, remaining number of holds, TTL of the latch (ms).
-// It returns 1, or -1 if the owner did not hold the lock. The latch stores that the release was done, in case the
-// reply is lost.
+// leave returns 1, or -1 if the owner did not hold the lock. KEYS: the lock, the channel and the latch, a key that
+// marks this release as done. If the reply is lost and the release is repeated, the latch makes it return 1 again.
+// ARGV: the owner, the number of holds that remain, and the TTL of the latch in ms.
 var leave = redis.NewScript(`
 if redis.call("EXISTS", KEYS[3]) == 1 then return 1 end
 if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 then return -1 end
@@ -76,7 +77,7 @@ end
 redis.call("SET", KEYS[3], ARGV[2], "PX", ARGV[3])
 return 1`)
 
-// stay has the key lock and the arguments owner, lease (ms). It extends the lease.
+// stay extends the lease; 0 = the owner does not hold the lock. KEYS: the lock. ARGV: the owner and the lease in ms.
 var stay = redis.NewScript(
 	`if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 1 then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 0`)
 

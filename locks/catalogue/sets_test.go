@@ -10,8 +10,8 @@ import (
 	"hammerlock/locks"
 )
 
-// TestEverySetIsTakenWholeOrNotAtAll requests three keys, one of which another worker holds, from each correct lock
-// of several keys: on a single server, in a cluster and on several sites.
+// TestEverySetIsTakenWholeOrNotAtAll requests three keys of which another worker holds one. It does so with each
+// correct lock that takes several keys: on a single server, in a cluster and on several sites.
 func TestEverySetIsTakenWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	for _, s := range All {

@@ -21,7 +21,7 @@ var spin = locks.Spec{
 	},
 }
 
-// The backoff is drawn from zero to a bound, which doubles from the first to the second of these values.
+// The backoff is a random time between zero and a bound. The bound begins at firstSpin and doubles up to maxSpin.
 const (
 	firstSpin = time.Millisecond
 	maxSpin   = 128 * time.Millisecond

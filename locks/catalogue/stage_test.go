@@ -17,8 +17,8 @@ import (
 // long is a lease that no test outlasts: an event that needs its end does not happen within live.Deadline.
 const long = 10 * time.Minute
 
-// stage is the place of one attempt of a test. On a busy machine a process may pause at any moment, and a lease may
-// end too early. Then the attempt is undecided, and another one follows with longer leases.
+// stage is the environment of one attempt of a test. On a busy machine the process may pause, so that a lease ends
+// too early. Such an attempt is undecided, and the next attempt has longer leases.
 type stage struct {
 	*bench
 	briefly   time.Duration // a lease that ends during the attempt on purpose

@@ -22,7 +22,7 @@ var (
 		func(copies int) int { return min(copies, 1) })
 )
 
-// replicated describes a lock that counts as granted only when a number of replicas have the key (WAIT).
+// replicated describes a lock that is granted only if enough replicas have the key, as the command WAIT tells.
 func replicated(name, until, assumes string, of func(copies int) int) locks.Spec {
 	return locks.Spec{
 		Name: name,
@@ -47,7 +47,7 @@ type waitLock struct {
 	replicas int // number of replicas that must have a grant
 }
 
-// errReplicas means that too few replicas have the grant, so it was undone.
+// errReplicas means that too few replicas have the key, so the grant was undone.
 var errReplicas = errors.New("too few replicas have it")
 
 func (l *waitLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
@@ -71,7 +71,8 @@ func (l *waitLock) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	return lease, nil
 }
 
-// copied waits until the replicas have the writes of this connection, for a part of the lease at most.
+// copied waits until the replicas have this connection's writes, but at most for siteTimeout. It returns errReplicas
+// if too few replicas have them.
 func (l *waitLock) copied(ctx context.Context, conn *redis.Conn, ttl time.Duration) error {
 	if l.replicas == 0 {
 		return nil
@@ -83,7 +84,8 @@ func (l *waitLock) copied(ctx context.Context, conn *redis.Conn, ttl time.Durati
 	return locks.AfterGrant(err)
 }
 
-// undo releases the grant on the same connection. It returns the error of the whole try.
+// undo releases the grant over the same connection. It returns the error for the whole try; why is the reason to
+// undo it.
 func (l *waitLock) undo(ctx context.Context, conn *redis.Conn, lease locks.Lease, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxSiteTimeout)
 	defer cancel()
@@ -96,7 +98,7 @@ func (l *waitLock) undo(ctx context.Context, conn *redis.Conn, lease locks.Lease
 	return why
 }
 
-// Extend returns an error, and keeps the old deadline, if too few replicas have the extension.
+// Extend returns an error and the old deadline if too few replicas have the extension.
 func (l *waitLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	conn, err := l.conn(ctx, lease.Key)
 	if err != nil {
@@ -110,7 +112,7 @@ func (l *waitLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Durat
 	return from(lease, call, ttl, l.copied(ctx, conn, ttl))
 }
 
-// conn returns a connection to the primary of the key: WAIT covers the writes of its own connection only.
+// conn returns one connection to the primary of the key, because WAIT only covers the writes of its own connection.
 func (l *waitLock) conn(ctx context.Context, key string) (*redis.Conn, error) {
 	switch c := l.client.(type) {
 	case *redis.Client:

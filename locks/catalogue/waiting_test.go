@@ -28,8 +28,8 @@ func startWait(ctx context.Context, w locks.Lock, key string) <-chan awoken {
 	return done
 }
 
-// subscribed waits until the server knows a channel. After the confirmation a waiter looks at the lock again, so it
-// cannot miss a later release.
+// subscribed waits until the server has a subscription. The waiter checks the lock after the server's confirmation,
+// so it cannot miss a release from now on.
 func (b *bench) subscribed(t *testing.T) {
 	t.Helper()
 	live.Wait(t, "a subscription", func() bool {
@@ -274,8 +274,8 @@ func TestRueidislockWaitsByItself(t *testing.T) {
 	}
 }
 
-// TestRueidislocksRefusedTriesAreNoExtensions wakes a waiter in vain a few times. Each try has a new token, and the
-// lease counts from the granted try.
+// TestRueidislocksRefusedTriesAreNoExtensions wakes a waiter a few times although the lock is held. These tries must
+// not be recorded as extensions, and the lease must count from the try that was granted.
 func TestRueidislocksRefusedTriesAreNoExtensions(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")

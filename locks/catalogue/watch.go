@@ -27,7 +27,7 @@ type watchLock struct {
 	env locks.Env
 }
 
-// watchTries is the largest number of attempts of a transaction, which fails if its key changes in the meantime.
+// watchTries limits the attempts of a transaction. An attempt fails if the key changes while it runs.
 const watchTries = 5
 
 func (l *watchLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
@@ -40,7 +40,7 @@ func (l *watchLock) Release(ctx context.Context, lease locks.Lease) error {
 	return l.ifOwned(ctx, lease, func(p redis.Pipeliner) { p.Del(ctx, lease.Key) })
 }
 
-// ifOwned executes a command if the value of the key is still the token.
+// ifOwned executes the command that queue adds, if the value of the key is still the token.
 func (l *watchLock) ifOwned(ctx context.Context, lease locks.Lease, queue func(redis.Pipeliner)) error {
 	var err error = redis.TxFailedErr
 	for try := 0; try < watchTries && errors.Is(err, redis.TxFailedErr); try++ {
@@ -49,8 +49,8 @@ func (l *watchLock) ifOwned(ctx context.Context, lease locks.Lease, queue func(r
 	return err
 }
 
-// once makes one attempt of the transaction. The error redis.TxFailedErr means that the key was changed and nothing was
-// done.
+// once makes one attempt of the transaction. It returns redis.TxFailedErr if the key has changed; nothing was done
+// then.
 func (l *watchLock) once(ctx context.Context, lease locks.Lease, queue func(redis.Pipeliner)) error {
 	return l.client.Watch(ctx, func(tx *redis.Tx) error {
 		held, err := tx.Get(ctx, lease.Key).Result()
@@ -67,7 +67,7 @@ func (l *watchLock) once(ctx context.Context, lease locks.Lease, queue func(redi
 	}, lease.Key)
 }
 
-// exec runs one command as a transaction. If the command had no effect, the key is gone and exec returns ErrLost.
+// exec runs one command as a transaction. It returns ErrLost if the command had no effect, because the key is gone.
 func exec(ctx context.Context, tx *redis.Tx, queue func(redis.Pipeliner)) error {
 	replies, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error { queue(p); return nil })
 	if err != nil {

@@ -26,25 +26,25 @@ var watchdog = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return renew(&leaseLock{e.Sites[0]}, e), nil },
 }
 
-// A lease is renewed when a third of it has passed. After a failed renewal, the next attempt comes a tenth of the lease
-// later.
+// A lease is renewed after a third of its TTL. After a failed renewal, the next one follows after a tenth of the
+// TTL.
 const (
 	renewShare = 3
 	againShare = 10
 )
 
-// renewing adds a watchdog to a lock: it renews leases in the background while they are held.
+// renewing adds a watchdog to a lock: a goroutine that renews a lease in the background while it is held.
 type renewing struct {
 	locks.Lock
 	lane     *history.Lane // may be nil
-	trusting bool          // broken on purpose: a hold ends only when the server says so, however late
+	trusting bool          // broken on purpose: only a reply "lost" ends a hold, even after the end of the lease
 
 	mu    sync.Mutex // guards the map
 	tasks map[string]*renewal
 	turn  sync.Mutex // guards the lane, which records one operation after another
 }
 
-// renewal is the task that renews one hold.
+// renewal is the background task for one hold.
 type renewal struct {
 	lease locks.Lease // used by the task's goroutine only
 	ttl   time.Duration
@@ -66,7 +66,7 @@ func (r *renewing) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	}
 	r.mu.Lock()
 	t, ok := r.tasks[lease.Token]
-	if ok { // a re-entry uses the task of the outermost hold, and has extended the lease
+	if ok { // a re-entry has extended the lease and needs no task of its own
 		until := lease.Until
 		t.again.Store(&until)
 	} else {
@@ -76,7 +76,7 @@ func (r *renewing) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	r.mu.Unlock()
 	lease.Lost = t.lost
 	select {
-	case <-t.lost: // the lease is not renewed any more, and the holder knows it
+	case <-t.lost: // the task has ended, and Lost has told the holder
 		return lease, errors.Join(locks.ErrLost, r.Lock.Release(ctx, lease))
 	default:
 		return lease, nil
@@ -89,7 +89,7 @@ func (r *renewing) task(lease locks.Lease) *renewal {
 	return r.tasks[lease.Token]
 }
 
-// start begins to renew a lease; call is the time of the request.
+// start starts the renewal of a lease; call is the time at which the lease was requested.
 func (r *renewing) start(ctx context.Context, lease locks.Lease, call time.Time, ttl time.Duration) *renewal {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &renewal{lease: lease, ttl: ttl, lost: make(chan struct{}), stop: stop, done: make(chan struct{})}
@@ -100,7 +100,7 @@ func (r *renewing) start(ctx context.Context, lease locks.Lease, call time.Time,
 	return t
 }
 
-// run renews the lease until it is stopped, or until the hold is lost.
+// run renews the lease until ctx is cancelled or the hold is lost.
 func (r *renewing) run(ctx context.Context, t *renewal, call time.Time) {
 	timer := time.NewTimer(time.Until(call.Add(t.ttl / renewShare)))
 	defer timer.Stop()
@@ -129,7 +129,7 @@ func (r *renewing) run(ctx context.Context, t *renewal, call time.Time) {
 	}
 }
 
-// end returns the time at which a hold is given up if no renewal succeeds.
+// end returns the time at which the holder gives the hold up, unless a renewal succeeds before.
 func (r *renewing) end(t *renewal) time.Time {
 	if r.trusting {
 		return time.Now().Add(t.ttl)
@@ -140,7 +140,7 @@ func (r *renewing) end(t *renewal) time.Time {
 	return t.lease.Until
 }
 
-// once makes one renewal and records it. A reply after the end of the lease does not count.
+// once makes one renewal and records it. Its request is cancelled after a third of the TTL, or when the lease ends.
 func (r *renewing) once(ctx context.Context, t *renewal) (history.Outcome, history.Reason) {
 	ctx, cancel := context.WithDeadline(ctx, earlier(time.Now().Add(t.ttl/renewShare), r.end(t)))
 	defer cancel()
@@ -174,7 +174,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// Release stops the renewals first, so that none comes after the release.
+// Release stops the renewals before it releases the lock, so that no renewal comes later.
 func (r *renewing) Release(ctx context.Context, lease locks.Lease) error {
 	if lease.Count <= 1 {
 		r.mu.Lock()

@@ -123,8 +123,8 @@ func isTold(t *testing.T, home *stage, s locks.Spec, key string) {
 	}
 }
 
-// TestRenewedLocksTellThatNobodyAnswers hangs the servers until the last acknowledged lease ends. The holder must not
-// wait for a reply.
+// TestRenewedLocksTellThatNobodyAnswers pauses the servers. The holder must learn of the loss when the last
+// acknowledged lease ends, and not wait for a reply.
 func TestRenewedLocksTellThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	for _, s := range every {
@@ -193,8 +193,8 @@ func (unrenewed) Extend(_ context.Context, l locks.Lease, _ time.Duration) (lock
 
 func (unrenewed) Release(context.Context, locks.Lease) error { return nil }
 
-// TestAReentryProlongsWhatIsRenewed: a watchdog without a reply gives the hold up when the lease of the last re-entry
-// ends, and not before.
+// TestAReentryProlongsWhatIsRenewed: no renewal gets a reply. The watchdog must give the hold up when the lease of
+// the last re-entry ends, and not before.
 func TestAReentryProlongsWhatIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := renew(unrenewed{}, locks.Env{})
