@@ -9,7 +9,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Answer is the row of a topology in the first table of the command "make bench".
+// Answer is one row, for a topology, in the first table that the command "make bench" prints.
 type Answer struct {
 	Run        *Run   // run with an open loop
 	Crowd      *Run   // run with a closed loop; nil = there was none
@@ -18,17 +18,18 @@ type Answer struct {
 
 type answerColumn struct {
 	over, head, layout string
-	name               string // name of the number in the line about differences; empty = the column is not measured
+	name               string // name of the number in the note below; empty = the column is not measured
 	text               func(*Answer) string
 	number             func(*Answer) float64
 	spread             func(*Answer) [2]float64   // range in which the number varies; nil = the number has no noise
-	better             func(a, b [2]float64) bool // tells whether range a is better than range b without an overlap
+	better             func(a, b [2]float64) bool // reports whether all of range a is better than all of range b
 }
 
 func lower(a, b [2]float64) bool  { return a[1] < b[0] }
 func higher(a, b [2]float64) bool { return a[0] > b[1] }
 
-// numberOf returns a function that reads a latency. An unknown latency counts as the worst.
+// numberOf returns a function that reads a latency from a row. If a latency is unknown, the function returns
+// infinity.
 func numberOf(name string) func(*Answer) float64 {
 	return func(a *Answer) float64 {
 		if r := metric(name).Of(a.Run); r.Support == Supported {
@@ -38,8 +39,8 @@ func numberOf(name string) func(*Answer) float64 {
 	}
 }
 
-// answerColumns are the columns of the table. The noise of a p50 is the range of its values in single seconds of the
-// run. The noise of a p99 is the range from p90 to the maximum.
+// answerColumns are the columns of the table. Each range spread is the noise of a number. For a p50 it goes from the
+// lowest to the highest median of one second of the run. For a p99 it goes from the p90 to the maximum.
 var answerColumns = []answerColumn{
 	{"safe when a", "server dies?", "%-20s", "", func(a *Answer) string { return a.Safe }, nil, nil, nil},
 	{"the lock is", "gone for", "%-16s", "", func(a *Answer) string { return a.Gone }, nil, nil, nil},
@@ -77,8 +78,8 @@ var answerColumns = []answerColumn{
 	}, higher},
 }
 
-// WriteAnswers writes the table, with a row for each topology. The sign ~ marks a number whose difference from the
-// best one may be noise.
+// WriteAnswers writes the table, with a row for each topology. The sign ~ marks a number that may differ from the
+// best one only by noise.
 func WriteAnswers(w io.Writer, all []Answer) error {
 	p := &human.Printer{W: w}
 	names, many := map[string]int{}, false
@@ -120,7 +121,7 @@ func WriteAnswers(w io.Writer, all []Answer) error {
 	return p.Err
 }
 
-// disturbs tells whether the machine affects latencies more than the lock does.
+// disturbs reports whether the machine was so busy that latencies say little about the lock.
 func (g *Generator) disturbs() bool { return g.State == Saturated || g.State == Disturbed }
 
 func whatTells(apart, same []string) string {
@@ -130,7 +131,7 @@ func whatTells(apart, same []string) string {
 	return "What tells the topologies apart is " + human.List(apart) + ", not " + human.List(same) + "."
 }
 
-// best returns the index of the row with the best number.
+// best returns the index of the row with the best number in this column.
 func (c *answerColumn) best(all []Answer) (best int) {
 	point := func(i int) [2]float64 { n := c.number(&all[i]); return [2]float64{n, n} }
 	for i := range all {
@@ -141,13 +142,13 @@ func (c *answerColumn) best(all []Answer) (best int) {
 	return best
 }
 
-// noise tells whether the range of a number overlaps the range of the best number.
+// noise reports whether the number in row i may be as good as the best one: the noise ranges of both overlap.
 func (c *answerColumn) noise(all []Answer, i int) bool {
 	best := c.best(all)
 	return i != best && !c.better(c.spread(&all[best]), c.spread(&all[i]))
 }
 
-// tells reports whether a difference between topologies in this column is more than noise.
+// tells reports whether some number in this column is worse than the best one by more than noise.
 func (c *answerColumn) tells(all []Answer) bool {
 	for i := range all {
 		if i != c.best(all) && !c.noise(all, i) {

@@ -11,40 +11,40 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Availability lists the outages of a run: times in which workers requested a lock and none got it. A page is available
-// while a living worker holds its lock. It is unavailable from the first request that waits until the next grant. A
-// time that is shorter than Least is a hand-off and no outage.
+// Availability lists the outages of a run, in which workers wait for a lock and none gets it. A page, the data that
+// one lock guards, is available while a living worker holds its lock. It is unavailable from the first waiting
+// request to the next grant. If this takes less than Least, it is a normal hand-off and no outage.
 type Availability struct {
 	Least   int64 `json:"least_ns"`
 	Total   int64 `json:"total_ns"` // time in which at least one page was unavailable
 	Longest int64 `json:"longest_ns"`
-	// Recovery is the longest recovery; null if there was neither an outage nor a fault.
+	// Recovery is the longest Recovery of an outage; null if there was neither an outage nor a fault.
 	Recovery *int64 `json:"recovery_ns"`
 	Count    int64  `json:"count"`
 	// Outages lists the longest outages, ordered by their beginning.
 	Outages []Outage `json:"outages"`
 }
 
-// Outage is a time in which at least one page was unavailable at every moment.
+// Outage is a period in which at least one page is unavailable all the time.
 type Outage struct {
 	From int64 `json:"from_ns"`
 	To   int64 `json:"to_ns"`
 	Open bool  `json:"open,omitempty"` // the measurement ended before the outage did
-	// Fault is the number of the fault that was active at the beginning, or null. It is an index in Run.Faults;
-	// faults by users have the numbers after them.
+	// Fault is the number of the fault that was active when the outage began; null = none. Numbers below
+	// len(Run.Faults) are indices in Run.Faults. Greater numbers are faults that a user injected during the run.
 	Fault *int64 `json:"fault"`
-	// Recovery is the time from the injection of the fault to the end of the outage. Without a fault, it is the time
-	// from the first request that waited.
+	// Recovery is the time from the fault to the end of the outage. Without a fault it is the time from the first
+	// waiting request to the end.
 	Recovery int64 `json:"recovery_ns"`
-	// Longest is the longest time for which any single page was unavailable. It is shorter than the outage if pages
-	// became unavailable one after another.
+	// Longest is the longest time that one page was unavailable. The outage is longer if pages became unavailable
+	// one after another.
 	Longest int64 `json:"longest_page_ns"`
 	Pages   int   `json:"pages"` // number of pages that were unavailable
-	// parts of Recovery, to which they add up
+	// Recovery is the sum of these parts.
 	Parts  []Part           `json:"parts"`
 	Failed map[string]int64 `json:"failed"` // number of calls that failed during the outage, by "kind outcome reason"
-	// Resurrected is the number of pages whose lock came back: its release was acknowledged, and later the lock was
-	// held again on the servers.
+	// Resurrected is the number of pages whose lock came back after its release: the servers acknowledged the
+	// release, but later they had the released hold again.
 	Resurrected int `json:"resurrected,omitempty"`
 }
 
@@ -53,20 +53,20 @@ type Part struct {
 	Took int64    `json:"took_ns"`
 }
 
-// PartName says what happened in a part of a recovery.
+// PartName names a part of a recovery by what the workers waited for.
 type PartName string
 
-// The parts in their order of time.
+// The parts of a recovery, in the order of time. Each part lasts until the event in its comment.
 const (
-	Down PartName = "down" // until the broken server works again
-	// until sentinels, or the cluster nodes, agree that the primary is down
+	Down PartName = "down" // the broken server works again
+	// sentinels, or the cluster nodes, agree that the primary is down
 	Noticing   PartName = "detection"
-	Electing   PartName = "election"               // from that agreement until another server is primary
+	Electing   PartName = "election"               // after this agreement, another server is primary
 	Replacing  PartName = "detection and election" // both, if the time of the agreement is unknown
-	Connecting PartName = "reconnecting"           // until the client gets a reply from a server that can grant
-	// LeaseLeft: the servers say that the lock is held, but no living worker holds it.
+	Connecting PartName = "reconnecting"           // the client gets a reply from a server that can grant
+	// LeaseLeft: the servers still have the hold of a dead worker; this part ends with its lease.
 	LeaseLeft   PartName = "a lease not given back"
-	Unexplained PartName = "unserved" // neither a fault nor a role change explains it
+	Unexplained PartName = "unserved" // no fault and no role change explains this part
 )
 
 // RoleChange is a change of a server's role during the run.
@@ -78,10 +78,10 @@ type RoleChange struct {
 	Text   string `json:"text"`
 }
 
-// Became says what a server has become, or what it thinks about another server.
+// Became is the new role of a server, or NoticedDown.
 type Became string
 
-// NoticedDown means that a sentinel, or a cluster node, has noticed that a primary is down.
+// NoticedDown means that a sentinel or a cluster node considers a primary down.
 const (
 	BecamePrimary Became = "primary"
 	BecameReplica Became = "replica"
@@ -90,7 +90,8 @@ const (
 
 func clipped(ns int64) string { return human.Duration(time.Duration(ns)) }
 
-// AvailabilityText describes the outages; empty if there is nothing to say.
+// AvailabilityText describes the outages. It is empty if the run had neither outages nor faults, or did not measure
+// them.
 func (r *Run) AvailabilityText() string {
 	a := r.Availability
 	if a == nil || a.Count == 0 && len(r.Windows) == 0 {
@@ -110,8 +111,8 @@ func (r *Run) AvailabilityText() string {
 		clipped(a.Longest), all.FailedText())
 }
 
-// RecoveryText describes the longest recovery and its parts; empty if there was none, or if no part has an
-// explanation.
+// RecoveryText describes the longest recovery and its parts. It is empty if there was no outage, or if the cause of
+// the whole outage is unknown and there was no fault.
 func (r *Run) RecoveryText() string {
 	o := r.Availability.slowest()
 	if o == nil || o.Fault == nil && o.PartsText() == string(Unexplained)+" "+clipped(o.Recovery) {
@@ -124,7 +125,7 @@ func (r *Run) RecoveryText() string {
 	return text + ": " + o.PartsText()
 }
 
-// RecoveryText describes the recovery, with the name of its fault.
+// RecoveryText describes the recovery, and names the fault; faults are the names in Run.Faults.
 func (o *Outage) RecoveryText(faults []string) string {
 	text := clipped(o.Recovery)
 	if o.Open {
@@ -162,8 +163,8 @@ func (o *Outage) PartsText() string {
 		", ")
 }
 
-// unavailable makes a metric of one of the numbers in Availability. The metric is a lower bound if the run ended during
-// an outage.
+// unavailable makes a metric from a number in Availability, which the function of returns. The metric is only a
+// lower bound if an outage had not ended at the end of the run.
 func unavailable(of func(*Availability) int64) func(*Run) Reading {
 	return func(r *Run) (x Reading) {
 		if a := r.Availability; a != nil {
@@ -176,7 +177,7 @@ func unavailable(of func(*Availability) int64) func(*Run) Reading {
 	}
 }
 
-// recovered is the metric of the longest recovery.
+// recovered is the metric for the longest recovery.
 func recovered(r *Run) Reading {
 	if r.Availability == nil || r.Availability.Recovery == nil {
 		return Reading{}

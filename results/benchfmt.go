@@ -8,10 +8,10 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// benchmarkFile has a saved run in the format of Go benchmarks, for benchstat.
+// benchmarkFile is the file of a saved run that the program benchstat can read.
 const benchmarkFile = "bench.txt"
 
-// benchmarked lists the metrics of a Go benchmark, with units that benchstat knows.
+// benchmarked lists the metrics that benchmarkFile has, with units that benchstat knows.
 var benchmarked = []struct{ metric, unit string }{
 	{"response.mean", "ns/op"},
 	{"response.p50", "response-p50-ns"},
@@ -27,7 +27,7 @@ var benchmarked = []struct{ metric, unit string }{
 	{"cost.server_cpu", "server-cpu-ns/op"},
 }
 
-// WriteBenchmarks writes runs and their configuration as results of Go benchmarks
+// WriteBenchmarks writes runs in the format of Go benchmarks, with their configuration
 // (golang.org/design/14313-benchmark-format).
 func WriteBenchmarks(w io.Writer, runs []Run) error {
 	b := benchfmt.NewWriter(w)
@@ -43,11 +43,12 @@ func WriteBenchmarks(w io.Writer, runs []Run) error {
 		}
 		name := fmt.Sprintf("Visit/topology=%s/lock=%s/workers=%d/keys=%d-%d", r.Topology, r.Lock, r.Workers, r.Keys,
 			max(r.Environment.Procs, 1))
-		// benchstat makes a table for each configuration, so it must not see what differs between runs to be compared
+		// benchstat only compares results with equal configurations. So the names that differ from run to run are
+		// written as a comment.
 		if _, err := fmt.Fprintf(w, "# run %s, seed %d, suite %s\n", r.Name, r.Seed, r.Environment.Suite); err != nil {
 			return err
 		}
-		// benchstat groups results by parts of this name
+		// benchstat can group results by the parts of this name.
 		result := &benchfmt.Result{Iters: int(r.Visits.Done), Name: benchfmt.Name(name)}
 		for _, c := range [][2]string{
 			{"goos", r.Environment.OS}, {"cpu", r.Environment.CPU}, {"server", r.Settings["server"]},

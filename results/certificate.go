@@ -17,7 +17,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// CertificateFile has proofs of a saved run's verdicts. Package certify can check them without package checker.
+// CertificateFile is the file with the proofs of a saved run's verdicts. Package certify checks them without the
+// code of package checker.
 const CertificateFile = "certificate.jsonl"
 
 // JudgeCertified judges a history and writes proofs of its verdicts.
@@ -31,7 +32,7 @@ func JudgeCertified(h *history.History, certificate io.Writer) ([]checker.Verdic
 	return verdicts, errors.Join(err, c.WriteCertificate(certificate, verdicts, contradict))
 }
 
-// contradict reports whether package certify, too, finds no legal order of these calls.
+// contradict reports whether package certify also finds that no order of these calls is legal.
 func contradict(part *history.History, calls []string) bool {
 	var text bytes.Buffer
 	if history.WriteJSONL(&text, part) != nil {
@@ -41,8 +42,8 @@ func contradict(part *history.History, calls []string) bool {
 	return err == nil && h.Contradict(calls)
 }
 
-// Certify checks the certificate of a history. If a line of the certificate is invalid, the error has the line's
-// number.
+// Certify checks the proofs in a certificate against the history. If a line of the certificate is wrong, the error
+// names the line's number.
 func Certify(h *history.History, certificate io.Reader) ([]certify.Verdict, error) {
 	lines, in := io.Pipe()
 	go func() { in.CloseWithError(history.WriteJSONL(in, h)) }()
@@ -54,12 +55,12 @@ func Certify(h *history.History, certificate io.Reader) ([]certify.Verdict, erro
 	return read.Check(certificate)
 }
 
-// mostCertified is the largest number of operations of a history that is certified at the end of a run. The command
-// "verify certify" checks longer histories.
+// mostCertified limits the check at the end of a run to histories with at most so many operations. The command
+// "verify certify" checks longer ones.
 const mostCertified = 200_000
 
-// judgeFile judges the history in a file, writes the proofs beside it, and returns a text about the certified
-// verdicts. In a read-only directory it writes no proofs.
+// judgeFile judges the history in a file, and writes the proofs into the same directory if it can. The text
+// certified tells which verdicts were certified.
 func judgeFile(file string) (verdicts []checker.Verdict, certified string, err error) {
 	h, err := history.Open(file)
 	if err != nil {
@@ -88,7 +89,7 @@ func judgeFile(file string) (verdicts []checker.Verdict, certified string, err e
 	return verdicts, certified, err
 }
 
-// certifiedText lists the certified verdicts, and the number of operations in the largest proof.
+// certifiedText tells which verdicts are certified, and how many operations the largest proof has.
 func certifiedText(all []certify.Verdict, err error) string {
 	if err != nil {
 		return "REFUSED: " + err.Error()

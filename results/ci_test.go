@@ -72,8 +72,8 @@ func TestSummaryAndAnnotationsAreLimited(t *testing.T) {
 	}
 }
 
-// TestOneMistakeIsOneAnnotation: a mistake that several properties and scenarios show is marked once. The mistake of
-// another lock has its own mark.
+// TestOneMistakeIsOneAnnotation: several properties and scenarios show the same mistake of a lock. It gets one
+// annotation. The mistake of another lock gets its own.
 func TestOneMistakeIsOneAnnotation(t *testing.T) {
 	failing := []checker.Verdict{
 		{Checker: "exclusion", Status: checker.Fail, Cause: "foreign-release", Summary: "two held it",

@@ -10,15 +10,15 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Column is a column in the tables of several runs.
+// Column is a column of the tables that compare several runs.
 type Column struct {
-	group, head string // headings in the text; group spans this column and the next ones without a group
+	group, head string // headings in the text; a column without a group is below the heading of the group before it
 	layout      string
 	Page        string // heading in the report; empty = the report does not show the column
 	Text        func(*Run) string
 }
 
-// verdictColumns, latencyColumns and costColumns are three tables with a row for each run.
+// Each of these tables has a row for each run.
 var (
 	verdictColumns = []Column{
 		{"", "SAFETY", "%-13s", "", func(r *Run) string {
@@ -58,7 +58,7 @@ var (
 		{"", "p99", "%-9s", "", textOf("release.p99")},
 		{"worst worker", "visits", "%-7s", "", func(r *Run) string { return human.Count(r.Fairness.Worst.Visits) }},
 		{"", "longest", "%-9s", "", func(r *Run) string {
-			if r.Unseen() { // waits are invisible in a service
+			if r.Unseen() { // a service does not show how long its callers wait for locks
 				return "-"
 			}
 			return human.Duration(time.Duration(r.Fairness.Worst.Longest))
@@ -71,7 +71,7 @@ var (
 
 func textOf(name string) func(*Run) string { return metric(name).Text }
 
-// PageColumns lists the columns of the report.
+// PageColumns lists the columns of the report, with or without latencies.
 func PageColumns(latencies bool) (all []Column) {
 	tables := [][]Column{verdictColumns, latencyColumns, costColumns}
 	if !latencies {
@@ -87,13 +87,13 @@ func PageColumns(latencies bool) (all []Column) {
 	return all
 }
 
-// nameColumns is the width of the column with the runs' names, unless the table must be split.
+// nameColumns is the usual width of the first column, which has the names of the runs.
 const nameColumns = 21
 
-// writeColumns writes a table with a row for each run. Groups of columns that do not fit are written as further
-// tables.
+// writeColumns writes a table with a row for each run. If the columns do not fit the terminal, the rest follows in
+// further tables.
 func writeColumns(p *human.Printer, runs []Run, table []Column) {
-	// columns without any value are left out
+	// Columns without any value are not shown.
 	table = slices.DeleteFunc(slices.Clone(table), func(c Column) bool {
 		return !slices.ContainsFunc(runs, func(r Run) bool { return c.Text(&r) != "-" })
 	})
@@ -122,8 +122,8 @@ func width(table []Column) (columns int) {
 	return columns
 }
 
-// padding returns the width by which the heading of a group exceeds its columns, for the last column of the group; 0
-// for other columns.
+// padding returns the number of spaces to add after the last column of a group if the group's heading is wider than
+// its columns. It returns 0 for other columns.
 func padding(table []Column, i int) int {
 	if i+1 < len(table) && table[i+1].group == "" {
 		return 0
@@ -137,7 +137,7 @@ func padding(table []Column, i int) int {
 	}
 }
 
-// beside adds a cell to a row, with a space if the row's last cell fills its column.
+// beside appends a cell to a row, with a space in between if there is none.
 func beside(row, cell string) string {
 	if !strings.HasSuffix(row, " ") && !strings.HasPrefix(cell, " ") {
 		row += " "

@@ -22,12 +22,12 @@ type Claim struct {
 	Command string         `json:"command,omitempty"`
 }
 
-// enough is the checker that must pass before other passes count. secondOpinion is the checker whose failures explain
-// least.
+// If the checker "enough" does not pass, passes of other checkers prove nothing. Failures of the checker
+// "secondOpinion" have the poorest explanations.
 const enough, exclusion, secondOpinion = "activity", "exclusion", "linearizable"
 
-// broken returns the claim that a failure violates: the first claim that names the failure's cause, or else the first
-// claim that names its checker. It returns nil if no claim does.
+// broken returns the claim that a failure violates, or nil. A claim that names the failure's cause comes first.
+// Otherwise it is the first claim that names the checker as its judge and covers all other causes (Rest).
 func broken(made *history.Claims, v *checker.Verdict) (by *history.Claim) {
 	for i := range history.AllClaims {
 		c := &history.AllClaims[i]
@@ -42,8 +42,8 @@ func broken(made *history.Claims, v *checker.Verdict) (by *history.Claim) {
 	return by
 }
 
-// holds tells whether a run proves that a claim holds. If it does not, the second result has the reason, which is empty
-// if the run says nothing about the claim.
+// holds reports whether a run proves a claim. If not, why is the reason; an empty reason means that the run says
+// nothing about the claim.
 func holds(c *history.Claim, scenario string, verdicts []checker.Verdict) (proved bool, why string) {
 	if c.Scenario != "" && scenario != c.Scenario {
 		return false, ""
@@ -61,8 +61,8 @@ func holds(c *history.Claim, scenario string, verdicts []checker.Verdict) (prove
 	return proved, ""
 }
 
-// Conformance summarizes what the runs of a lock show about each of its claims. A claim holds if some run has judged
-// all of it and no run has violated it. Of several failures, it keeps the shortest story of an exact checker.
+// Conformance returns what the runs of a lock show about each claim. A claim holds if at least one run proves it and
+// no run violates it. If several runs violate a claim, the result has the best explanation, see plainer.
 func Conformance(made history.Claims, runs []Run) (all []Claim) {
 	for i := range history.AllClaims {
 		c := &history.AllClaims[i]
@@ -84,7 +84,8 @@ func (f *Claim) weigh(c *history.Claim, made *history.Claims, runs []Run) {
 	for i := range runs {
 		for k := range runs[i].Verdicts {
 			v := &runs[i].Verdicts[k]
-			// two simultaneous holders always violate mutual exclusion; their cause may violate another claim too
+			// Two simultaneous holders always violate mutual exclusion, even if their cause also violates another
+			// claim.
 			both := v.Checker == exclusion && c.Rest && slices.Contains(c.Judges, v.Checker) &&
 				!checker.KeepsOut(v.Cause)
 			if v.Status == checker.Fail && (both || broken(made, v) == c) &&
@@ -110,8 +111,8 @@ func (f *Claim) weigh(c *history.Claim, made *history.Claims, runs []Run) {
 	}
 }
 
-// heard describes how soon holders learned that they had lost the lock, over all runs; empty if no holder learned of a
-// loss.
+// heard returns a text about how soon holders learned that they had lost the lock. It is empty if no holder learned
+// it.
 func heard(runs []Run) string {
 	var all checker.Told
 	for i := range runs {
@@ -127,8 +128,8 @@ func heard(runs []Run) string {
 	return "; " + all.Text()
 }
 
-// plainer tells whether the failure v has a better or a shorter explanation than other. The checker linearizable
-// names neither times nor holders.
+// plainer reports whether v is explained better than other. A failure of the checker "linearizable" or without a
+// story is explained worst, because it names neither times nor holders. Otherwise the shorter story is better.
 func plainer(v, other *checker.Verdict) bool {
 	rank := func(v *checker.Verdict) (bool, int) {
 		return v.Checker == secondOpinion || len(v.Story) == 0, len(v.Story)
@@ -141,8 +142,8 @@ func plainer(v, other *checker.Verdict) bool {
 	return lines < theirs
 }
 
-// WriteConformance writes a line for each claim, then how much was tested, and then the story of each claim that does
-// not hold.
+// WriteConformance writes one line for each claim and one about the extent of the tests. The story of each violated
+// claim follows.
 func WriteConformance(w io.Writer, lock string, all []Claim, extent *Extent) error {
 	words := map[checker.Status]string{checker.Pass: "HOLDS", checker.Fail: "DOES NOT HOLD",
 		checker.Inconclusive: "INCONCLUSIVE", checker.NotJudged: "not claimed"}

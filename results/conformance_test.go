@@ -31,8 +31,8 @@ func told(made history.Claims, runs ...Run) (map[string]Claim, []Claim) {
 	return got, all
 }
 
-// TestConformance: a failure belongs to the claim that its cause breaks, and the shortest story is told. A claim that
-// no run tested, or that the lock does not make, does not hold.
+// TestConformance: a failure violates the claim that names its cause, and the shortest story is kept. A claim that
+// no run has tested does not hold, nor does one that the lock does not make.
 func TestConformance(t *testing.T) {
 	runs := []Run{
 		{Topology: "single", Lock: "x", Scenario: "a", Command: "verify a",
@@ -71,8 +71,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestNoClaimHoldsThatWasNotJudged: a pass proves nothing if the run was too short, if a judge is inconclusive, or if
-// only the second opinion passes. One run that was judged is enough.
+// TestNoClaimHoldsThatWasNotJudged: a run proves nothing if it was too short, if one judge is inconclusive, or if
+// only the checker "linearizable" passes. One run in which all judges pass is enough.
 func TestNoClaimHoldsThatWasNotJudged(t *testing.T) {
 	all := []string{"exclusion", "lost-updates", "linearizable", "lease-validity", "release", "liveness", "fairness",
 		"fencing", "reentrancy"}
@@ -108,8 +108,8 @@ func TestNoClaimHoldsThatWasNotJudged(t *testing.T) {
 	}
 }
 
-// TestTheStoryIsTheCheckersOwn: it is the shortest story. The second opinion's story is used only if there is no
-// other. A failure that no claim of the lock names breaks the claim of its checker.
+// TestTheStoryIsTheCheckersOwn: the story of a violated claim is from the checker "linearizable" only if no other
+// checker has one. A failure whose cause no claim names violates the claim of its checker.
 func TestTheStoryIsTheCheckersOwn(t *testing.T) {
 	porcupine := found("linearizable", checker.Fail, "not-linearizable", "no order")
 	run := Run{Verdicts: []checker.Verdict{porcupine, found("lost-updates", checker.Fail, "exclusion"),
@@ -131,8 +131,8 @@ func TestTheStoryIsTheCheckersOwn(t *testing.T) {
 	}
 }
 
-// TestAPhantomIsNoSecondHolder: what only keeps others out breaks the claim cleans, and leaves mutual exclusion to the
-// other runs.
+// TestAPhantomIsNoSecondHolder: a phantom, a hold without a holder, keeps other workers out. It violates the claim
+// "cleans", but not mutual exclusion.
 func TestAPhantomIsNoSecondHolder(t *testing.T) {
 	phantom := Run{Verdicts: append(passed("activity"), found("exclusion", checker.Fail, "phantom", "w1"))}
 	whole := Run{Verdicts: passed("activity", "exclusion", "linearizable", "lost-updates")}

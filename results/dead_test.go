@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFoldersOfDeadRunsAreRemoved leaves a directory as a killed process does, one on purpose, and one that is being
-// written. The next run deletes the first.
+// TestFoldersOfDeadRunsAreRemoved: the next run deletes the directory of a killed process. It keeps a directory that
+// was left on purpose, and one that another process is writing.
 func TestFoldersOfDeadRunsAreRemoved(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "a [b]\n c")
 	open := func(name string) *Folder {
@@ -38,8 +38,8 @@ func TestFoldersOfDeadRunsAreRemoved(t *testing.T) {
 	}
 }
 
-// TestHistoriesOfKilledRunsAreKept leaves histories as killed processes do. They stay, and each is reported once.
-// Beyond a limit, the oldest is deleted.
+// TestHistoriesOfKilledRunsAreKept: the histories of killed processes stay, and each is reported once. If they are
+// larger than a limit together, the oldest is deleted.
 func TestHistoriesOfKilledRunsAreKept(t *testing.T) {
 	out := t.TempDir()
 	kill := func(name string) string {

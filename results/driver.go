@@ -9,8 +9,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Driver has the measurements of a lock that runs in an external program. Pings measure the communication with the
-// program. Every latency includes this time; nothing is subtracted.
+// Driver has the measurements of a lock that runs in an external program. A ping is an empty request: it measures
+// how long the communication with the program takes. All latencies of the lock include this time.
 type Driver struct {
 	Command  string `json:"command"`
 	Version  string `json:"version"`
@@ -21,20 +21,21 @@ type Driver struct {
 	Max      int64  `json:"ping_max_ns"`
 	Noise    int64  `json:"noise_lines,omitempty"` // number of lines on its standard output that are no messages
 	Sample   string `json:"noise,omitempty"`       // the first such line
-	// calls that were not answered in time; only in old runs
+	// number of calls without an answer in time; only in old runs
 	Silent   int64            `json:"unanswered,omitempty"`
 	Failures map[string]int64 `json:"errors,omitempty"` // number of errors from the program, by text
-	// of a program that claims waits: the refusals that came more than a second after wait_ms, and the latest of them
+	// For a program that waits inside its calls: the number of refusals that came more than a second too late, and
+	// the largest delay.
 	Late   int64 `json:"late_refusals,omitempty"`
 	LateBy int64 `json:"late_refusals_max_ns,omitempty"`
-	// the program did not read the wall clock that was set for it, so the run does not test clocks
+	// The program ignored the simulated wall clock, so this run does not test wrong clocks.
 	ClockUnread bool `json:"clock_unread,omitempty"`
 }
 
 const clockUnread = "its wall clock was set, but the program did not read it through the C library: clocks were " +
 	"not tried"
 
-// Text describes the pings and irregularities of the program; empty if d is nil.
+// Text describes the pings and the misbehaviour of the program; empty if d is nil.
 func (d *Driver) Text() string {
 	if d == nil {
 		return ""

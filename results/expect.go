@@ -12,27 +12,27 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Expected is what a lock on a topology must show according to the catalogue, and what it showed.
+// Expected compares the failure that the catalogue expects of a lock on a topology with the failure that was found.
 type Expected struct {
 	Lock     string         `json:"lock"`
 	Topology string         `json:"topology"`
-	Under    string         `json:"under,omitempty"`  // fault or scenario that must show it; empty = any
-	Causes   []string       `json:"causes,omitempty"` // the lock fails with one of these; empty = it passes
+	Under    string         `json:"under,omitempty"`  // fault or scenario in which the lock must fail; empty = any
+	Causes   []string       `json:"causes,omitempty"` // the lock must fail with one of these; empty = it must pass
 	Passes   bool           `json:"passes,omitempty"` // the lock may also pass
 	Seed     uint64         `json:"seed"`
 	Met      checker.Status `json:"met"`
-	Found    string         `json:"found"`              // the expected cause, or what was found instead
-	Scenario string         `json:"scenario,omitempty"` // scenario that showed it, or "explore"
+	Found    string         `json:"found"`              // the expected cause if it was found, or else the actual result
+	Scenario string         `json:"scenario,omitempty"` // scenario that showed Found, or "explore"
 	Passed   int            `json:"passed"`             // number of scenarios, or runs, that passed
 	Open     []string       `json:"undecided,omitempty"`
 	Took     time.Duration  `json:"took_ns"`
-	Saved    string         `json:"saved,omitempty"` // the run that decided it
+	Saved    string         `json:"saved,omitempty"` // the run that showed Found
 	Command  string         `json:"command"`
 }
 
 // Met compares a lock's verdicts with the expected causes; without causes the lock must pass. It returns Pass if the
-// verdicts are as expected. Only the first failure counts, because a reader sees that one. If its cause is expected,
-// the second result is this cause; otherwise it is empty.
+// verdicts are as expected. Then shown is the cause that was found; otherwise it is empty. Only the first failure
+// counts, because users see that one.
 func Met(causes []string, status checker.Status, verdicts []checker.Verdict) (met checker.Status, shown string) {
 	j := Judgement{Verdicts: verdicts}
 	if v := j.failure(); v != nil && slices.Contains(causes, v.Cause) {
@@ -44,7 +44,7 @@ func Met(causes []string, status checker.Status, verdicts []checker.Verdict) (me
 	return status, ""
 }
 
-// Want returns the expectation as text.
+// Want describes the expected result in words.
 func (x *Expected) Want() string {
 	if len(x.Causes) == 0 {
 		return "pass"
@@ -56,8 +56,8 @@ func (x *Expected) Want() string {
 	return strings.Join(want, " or ")
 }
 
-// Take sets the result from the lock's judgements so far, and from the verdict on all of them. It returns true if one
-// of the judgements shows an expected cause.
+// Take fills in the result from all judgements of the lock so far; whole is their common verdict. It returns true if
+// one of the judgements shows an expected cause, so that no more runs are needed.
 func (x *Expected) Take(all []Judgement, whole Whole) bool {
 	x.Passed, x.Open, x.Found, x.Scenario = 0, nil, strings.ToLower(whole.Status.String()), ""
 	x.Met, _ = Met(x.Causes, whole.Status, nil)
@@ -89,10 +89,10 @@ func (x *Expected) Take(all []Judgement, whole Whole) bool {
 	return false
 }
 
-// expectationChecker stands for the name of a checker in the verdict on an expectation.
+// expectationChecker is shown where other verdicts have the name of their checker.
 const expectationChecker = "expectation"
 
-// Judgement returns the result as a judgement, for CI systems.
+// Judgement returns the result in the form that CI systems read: it fails if the result is not as expected.
 func (x *Expected) Judgement() Judgement {
 	cause := ""
 	if x.Met == checker.Fail {
@@ -119,13 +119,13 @@ var metWords = map[checker.Status]string{
 	checker.Pass: "as expected", checker.Fail: "NOT AS EXPECTED", checker.Inconclusive: "undecided",
 }
 
-// Line returns a line that shows progress.
+// Line describes the result in one line, to show progress.
 func (x *Expected) Line() string {
 	name := strings.TrimSpace(x.Topology + " " + x.Lock + " " + x.Under)
 	return fmt.Sprintf("%s: %s: %s (%.1f s)", name, metWords[x.Met], x.text(), x.Took.Seconds())
 }
 
-// fewOpen is the largest number of scenarios without a verdict that a table names.
+// fewOpen limits the number of scenarios without a verdict that a cell of the table names.
 const fewOpen = 3
 
 func (x *Expected) cells() []string {
@@ -146,8 +146,8 @@ func (x *Expected) cells() []string {
 
 var expectedHead = []string{"lock", "topology", "under", "expected", "found", "scenario", "took"}
 
-// WriteExpected writes a row for each expectation. Then it writes each one that was not met, with the command that
-// repeats it.
+// WriteExpected writes a table with a row for each expectation. Below it come those that were not met, each with the
+// command that repeats the run.
 func WriteExpected(w io.Writer, all []Expected) error {
 	p := &human.Printer{W: w}
 	row := func(c []string, result string) []string { // a narrow terminal does not show the last column
@@ -181,7 +181,7 @@ func WriteExpected(w io.Writer, all []Expected) error {
 	return p.Err
 }
 
-// metOrder has first what a reader must know first.
+// metOrder sorts results: the most important one for a reader comes first.
 var metOrder = []checker.Status{checker.Fail, checker.Inconclusive, checker.Pass}
 
 const (
@@ -191,10 +191,14 @@ const (
 	notMeasuredYet = "not measured yet"
 )
 
-// PutExpected writes a row for each element of wanted into a document. The row shows the result from all. If all has no
-// result, the document's old row remains if its expectation is the same. Otherwise the row says that nothing was
-// measured. An element without a topology matches any topology. The argument made says when the results in all were
-// measured.
+// PutExpected returns the document with a new table: a row for each element of wanted. The result in a row comes
+// from the first of these sources that has one:
+//
+// 1. A new result in all; made is the date of these results. An element of wanted without a topology matches any.
+//
+// 2. The row of the old table, if it has the same expectation.
+//
+// Otherwise the row says that nothing was measured yet.
 func PutExpected(document string, all, wanted []Expected, made string) string {
 	before, rest, found := strings.Cut(document, expectedBegin)
 	if !found {
@@ -207,7 +211,7 @@ func PutExpected(document string, all, wanted []Expected, made string) string {
 	columns := append(slices.Clone(expectedHead), "result", "measured")
 	rows := [][]string{columns, slices.Repeat([]string{"---"}, len(columns))}
 	var given [][]string
-	// with several seeds, the worst result counts
+	// If the same expectation was tested with several seeds, the worst result is shown.
 	worst := func(a, b Expected) int { return slices.Index(metOrder, a.Met) - slices.Index(metOrder, b.Met) }
 	for _, x := range slices.SortedStableFunc(slices.Values(all), worst) {
 		given = append(given, append(x.cells(), metWords[x.Met], made))

@@ -8,13 +8,14 @@ import (
 	"hammerlock/history"
 )
 
-// Extent is how much was tested: the largest numbers of several runs, and the claims that no run has judged.
+// Extent says how much was tested. Its numbers are the largest of several runs; NotJudged lists the claims that no
+// run has proved or violated.
 type Extent struct {
 	checker.Extent
 	NotJudged []string `json:"claims_not_judged"`
 }
 
-// ExtentOf summarizes judgements; nil if none of them judged a history.
+// ExtentOf returns the extent of the judged runs, or nil if no history was judged.
 func ExtentOf(all []Judgement) (t *Extent) {
 	for i := range all {
 		for _, v := range all[i].Verdicts {
@@ -37,7 +38,7 @@ func ExtentOf(all []Judgement) (t *Extent) {
 	return t
 }
 
-// decides tells whether a judgement proves or violates a claim.
+// decides reports whether a judgement proves or violates a claim.
 func (j *Judgement) decides(c *history.Claim) bool {
 	proved, _ := holds(c, j.Scenario, j.Verdicts)
 	return proved || slices.ContainsFunc(j.Verdicts, func(v checker.Verdict) bool {

@@ -12,7 +12,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Failover summarizes what a fault does to a lock. The fault was injected many times, each time into fresh servers.
+// Failover summarizes what a fault does to a lock, over many runs. Each run injects the fault once, into newly
+// started servers.
 type Failover struct {
 	Topology string `json:"topology"`
 	Lock     string `json:"lock"`
@@ -20,35 +21,34 @@ type Failover struct {
 	Settings string `json:"settings,omitempty"` // settings that differ from the defaults
 	Profile  string `json:"profile"`
 	Injected int    `json:"injected"`
-	Failed   int    `json:"failed"` // number of runs that failed or had no fault
-	// Recovery has the recovery time of each run; 0 = the fault made no page unavailable.
+	Failed   int    `json:"failed"` // number of runs that failed or in which the fault was not injected
+	// Recovery has the recovery time of each run, in ascending order; 0 = no page was unavailable.
 	Recovery   []int64 `json:"recovery_ns"`
-	Unfinished int     `json:"unfinished"` // number of runs that ended before the recovery
+	Unfinished int     `json:"unfinished"` // number of runs that ended before their recovery
 	Spent      []Part  `json:"spent"`      // parts of the median recovery
-	InFlight   float64 `json:"in_flight"`  // mean number of holds when the fault was injected
-	// Lost counts the injections after which a held lock was granted to another worker.
+	InFlight   float64 `json:"in_flight"`  // mean number of locks held when the fault was injected
+	// Lost says in how many runs a held lock was granted to another worker. Grants is the number of such grants.
 	Lost   Rate  `json:"lost"`
 	Grants int64 `json:"lost_grants"`
-	// injections after which two workers relied on the same lock at the same time
+	// in how many runs two workers relied on one lock at the same time
 	Doubled     Rate           `json:"doubled"`
-	Resurrected Rate           `json:"resurrected"` // injections after which a released lock was held again
+	Resurrected Rate           `json:"resurrected"` // in how many runs a released lock was held again
 	Told        *checker.Told  `json:"told,omitempty"`
 	Generator   GeneratorState `json:"generator"`
 	Runs        []string       `json:"runs"`
 
-	// Back has the recovery times without the time in which the servers said that a dead worker holds the lock.
+	// Back has recovery times without the parts in which a dead worker's lease had not yet ended.
 	Back []int64 `json:"back_ns"`
 
-	// Pages has, for each run, the longest time for which any single page was unavailable.
+	// Pages has the longest time that one page was unavailable, for each run.
 	Pages []int64 `json:"longest_page_ns"`
 
-	parts map[int64][]Part // recovery time -> its parts
+	parts map[int64][]Part // key: a time in Recovery
 	held  int
-	away  int // number of the Unfinished runs in which not even a server had replied
+	away  int // number of Unfinished runs in which no server was back at the end
 }
 
-// Rate tells how often an event happened: Times is the number of cases in which it did. The field Of counts all
-// cases in which this is known.
+// Rate says how often an event happened: in Times of the Of cases for which this is known.
 type Rate struct {
 	Times int     `json:"times"`
 	Of    int     `json:"of"`
@@ -63,21 +63,22 @@ func (r *Rate) count(happened bool) {
 	r.Low, r.High = Proportion(r.Times, r.Of)
 }
 
-// Text formats the rate with its interval, or with its upper bound if nothing happened.
+// Text formats the rate with its confidence interval. If the event never happened, it gives an upper bound of the
+// true rate.
 func (r Rate) Text() string {
 	switch {
 	case r.Of == 0:
 		return "unknown"
 	case r.Times == 0:
-		// one-sided: with a greater true share, fewer than 1 in 20 such series would show no event
+		// This is a one-sided bound: with a greater true rate, fewer than 5 % of such series would show no event.
 		return fmt.Sprintf("0 of %d: at most 1 in %.0f", r.Of, math.Floor(1/(1-math.Pow(0.05, 1/float64(r.Of)))))
 	default:
 		return fmt.Sprintf("%d of %d: %.0f to %.0f %%", r.Times, r.Of, 100*r.Low, 100*r.High)
 	}
 }
 
-// Proportion returns the 95 % confidence interval of the true share when k of n cases happened (Clopper and Pearson,
-// Biometrika 26, 1934).
+// Proportion returns the 95 % confidence interval of the true rate if an event happened in k of n cases (Clopper and
+// Pearson, Biometrika 26, 1934).
 func Proportion(k, n int) (low, high float64) {
 	if high = 1; k < n {
 		high = solve(func(p float64) bool { return atMost(k, n, p) > 0.025 })
@@ -88,7 +89,7 @@ func Proportion(k, n int) (low, high float64) {
 	return low, high
 }
 
-// solve returns the share from 0 to 1 at which the condition stops being true.
+// solve finds by bisection the share between 0 and 1 at which the condition holds changes from true to false.
 func solve(holds func(float64) bool) float64 {
 	low, high := 0.0, 1.0
 	for range 50 {
@@ -101,7 +102,7 @@ func solve(holds func(float64) bool) float64 {
 	return low
 }
 
-// atMost returns the probability of at most k events in n cases with probability p.
+// atMost returns the probability that at most k of n cases show an event that has the probability p.
 func atMost(k, n int, p float64) (sum float64) {
 	all, _ := math.Lgamma(float64(n + 1))
 	for i := range k + 1 {
@@ -112,7 +113,7 @@ func atMost(k, n int, p float64) (sum float64) {
 	return sum
 }
 
-// Take adds a run with this fault. It returns false if the fault was not injected.
+// Take adds a run to the summary. It returns false if the fault was not injected in this run.
 func (f *Failover) Take(r *Run) bool {
 	if len(r.Windows) == 0 || r.Windows[0].Failed || r.Availability == nil {
 		f.Failed++
@@ -169,8 +170,8 @@ func (f *Failover) Take(r *Run) bool {
 	return true
 }
 
-// trust notes how far the load generators can be trusted. Delays of milliseconds, such as a pause of the garbage
-// collector, do not matter compared with an outage.
+// trust notes whether the load generators could be trusted in a run. If this process itself was too busy, that only
+// matters if visits began so late that it looks like an outage; outage is the shortest outage that counts.
 func (f *Failover) trust(g *Generator, outage int64) {
 	switch {
 	case g.State == Disturbed, g.State == Saturated && g.LateMax >= outage && f.Generator != Disturbed:
@@ -180,7 +181,7 @@ func (f *Failover) trust(g *Generator, outage int64) {
 	}
 }
 
-// quantile returns the smallest of the sorted times such that the share q of them is not greater (nearest rank).
+// quantile returns the quantile q of sorted times (nearest rank), or 0 without times.
 func quantile(sorted []int64, q float64) int64 {
 	if len(sorted) == 0 {
 		return 0
@@ -192,11 +193,12 @@ func rank(sorted []int64, q float64) int {
 	return min(max(int(math.Ceil(q*float64(len(sorted))))-1, 0), len(sorted)-1)
 }
 
-// failoverTable answers one question for all rows. Its first columns identify the row.
+// failoverTable is a table that answers one question. The first columns of each row name the topology, lock and
+// fault.
 type failoverTable struct {
 	title string
 	head  []string
-	// returns the cells of a row; nil = the row has no answer to this question
+	// row returns the other cells of a row; nil = the table does not have this row.
 	row func(*Failover) []string
 }
 
@@ -209,7 +211,7 @@ var failoverTables = []failoverTable{
 		[]string{"lost holds", "told p50", "p99", "max", "never told", "went on"}, (*Failover).told},
 }
 
-// of returns the heading and the rows of the table; nil if it has no rows.
+// of returns the heading and the rows of the table, or nil if there are no rows.
 func (t *failoverTable) of(all []Failover) (rows [][]string) {
 	names := []string{"topology", "lock", "fault"}
 	settings := slices.ContainsFunc(all, func(f Failover) bool { return f.Settings != "" })
@@ -232,11 +234,11 @@ func (t *failoverTable) of(all []Failover) (rows [][]string) {
 	return rows
 }
 
-// Back50 returns the median time in which no server granted the lock.
+// Back50 returns the median time until a server could grant the lock again.
 func (f *Failover) Back50() string { return f.gone()[1] }
 
 func (f *Failover) gone() []string {
-	// All runs are equally long, so an unfinished recovery is longer than all finished ones.
+	// All runs have the same length, so a recovery that had not ended is longer than any that had.
 	d := func(sorted []int64, q float64, unseen int) string {
 		ns := quantile(sorted, q)
 		switch {
@@ -250,7 +252,7 @@ func (f *Failover) gone() []string {
 		return clipped(ns)
 	}
 	back := d(f.Back, 0.5, f.away)
-	// no other server has replaced the killed one
+	// The killed server was not replaced by another one.
 	if strings.HasPrefix(f.Fault, "kill-") && len(f.Spent) > 0 && f.Spent[0].Name == Down {
 		back = fmt.Sprintf("as long as it is down (here %s)", back)
 	}
@@ -279,7 +281,7 @@ func (f *Failover) told() []string {
 	return append(row, human.Count(f.Told.Never), clipped(f.Told.Inside))
 }
 
-// Name identifies the row.
+// Name names the topology, lock, fault and settings of the summary.
 func (f *Failover) Name() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s %s", f.Topology, f.Lock, f.Fault, f.Settings))
 }
@@ -309,7 +311,7 @@ func WriteFailovers(w io.Writer, all []Failover) error {
 	return p.Err
 }
 
-// WriteFailoverMarkdown writes the tables of failovers as a document.
+// WriteFailoverMarkdown writes the tables as a document; command is the command that made them.
 func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
 	p := &human.Printer{W: w}
 	p.Line("# What a failover does to a lock\n\n    %s\n", command)

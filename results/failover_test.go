@@ -49,8 +49,8 @@ func choose(n, k int) float64 {
 	return x
 }
 
-// TestAFailoverCountsWhatItsRunsShow: it counts recoveries and lost grants, but not runs without the fault or without
-// a verdict.
+// TestAFailoverCountsWhatItsRunsShow: the summary counts recoveries and lost grants. It leaves out runs without the
+// fault, and verdicts that are inconclusive.
 func TestAFailoverCountsWhatItsRunsShow(t *testing.T) {
 	fault, second := int64(0), int64(time.Second)
 	run := func(recovery int64, status checker.Status, lost, doubled int64) *Run {

@@ -9,39 +9,40 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Fleet describes the machines of a run's workers, and how well their clocks agreed.
+// Fleet describes the machines on which a run's workers were, and how exactly their clocks agreed.
 type Fleet struct {
 	Agents []Agent `json:"agents"`
-	// Slack is the largest difference between any two clocks, including the coordinator's. Judges allow for it.
+	// Slack is the largest possible difference between any two clocks, the coordinator's included. Judges allow for
+	// it.
 	Slack int64 `json:"slack_ns"`
 }
 
-// Agent is one of these machines.
+// Agent is a machine with workers, or rather the suite's process there.
 type Agent struct {
 	Name    string `json:"name"`
 	Host    string `json:"host"`
 	CPUs    int    `json:"cpus"`
 	Workers int    `json:"workers"`
-	Frames  int64  `json:"frames"`     // number of pieces in which its history was sent
-	Ops     int64  `json:"operations"` // number of operations in these pieces
-	// largest number of bytes of history that it kept because they were not written yet
+	Frames  int64  `json:"frames"`     // number of messages in which its history was sent
+	Ops     int64  `json:"operations"` // number of operations in these messages
+	// largest number of bytes of history that the agent had to keep, because the coordinator had not stored it yet
 	Spool     int64  `json:"spool_bytes"`
-	SameClock bool   `json:"same_clock"` // it runs on the coordinator's machine
+	SameClock bool   `json:"same_clock"` // the agent runs on the coordinator's machine
 	Machine   int    `json:"machine"`    // agents with the same number share a clock; 0 = the coordinator's clock
-	Exchanges int    `json:"exchanges"`  // number of messages with which its clock was compared
-	Doubt     int64  `json:"doubt_ns"`   // largest error of its clock in the whole run
-	Own       int64  `json:"own_ns"`     // part of that error between the agent and the clock of its machine
+	Exchanges int    `json:"exchanges"`  // number of messages by which its clock was compared
+	Doubt     int64  `json:"doubt_ns"`   // largest possible error of its clock during the run
+	Own       int64  `json:"own_ns"`     // part of Doubt that lies between the agent and the clock of its machine
 	Lost      string `json:"lost,omitempty"`
 }
 
-// LiveAgent is the state of an agent during a run. Its Spool is the current value.
+// LiveAgent is the state of an agent during a run. Spool is then the current number of bytes, not the largest.
 type LiveAgent struct {
 	Agent
 	Rate float64       // operations per second, over the last seconds
-	UpTo time.Duration // its history has arrived up to this time
+	UpTo time.Duration // the coordinator has the agent's history up to this time
 }
 
-// All lists the machines; nil if f is nil.
+// All lists the agents; nil if f is nil.
 func (f *Fleet) All() []Agent {
 	if f == nil {
 		return nil
@@ -49,7 +50,7 @@ func (f *Fleet) All() []Agent {
 	return f.Agents
 }
 
-// Text describes agents and clocks; empty if f is nil.
+// Text describes the agents and how well their clocks agree; empty if f is nil.
 func (f *Fleet) Text() string {
 	if f == nil {
 		return ""
@@ -60,7 +61,7 @@ func (f *Fleet) Text() string {
 	return strings.Join(names, ", ") + "; " + f.clocks()
 }
 
-// clocks describes how well the clocks agree: in the worst pair, and between agents on one machine.
+// clocks describes how well the clocks agree: for the worst pair of agents, and for agents on one machine.
 func (f *Fleet) clocks() string {
 	var apart, together int64
 	var worst [2]*Agent
@@ -100,7 +101,7 @@ func exchanged(n int) string {
 	return human.Quantity(n, "exchange") + ", worst over the run, drift of at most 500 ppm assumed"
 }
 
-// Text says where an agent ran, what it did, and how it ended.
+// Text describes where an agent ran, what it did and how it ended.
 func (a *Agent) Text() string {
 	text := fmt.Sprintf("%s, %s, %s, %s in %s, at most %d kB not written yet, clock within %s", a.Host,
 		human.Quantity(a.CPUs, "CPU"),

@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// The files of a saved run.
+// Names of the files of a saved run.
 const (
 	RunFile      = "run.json"
 	LatencyFile  = "latency.hlog"
@@ -23,18 +23,18 @@ const (
 	SequenceFile = "sequence.svg" // picture of a counterexample
 	latestLink   = "latest"
 	unfinished   = ".partial"
-	writerFile   = ".writer" // locked while a process writes the run
-	killedFile   = ".killed" // replaces writerFile if the process was killed
+	writerFile   = ".writer" // locked by the process that writes the run
+	killedFile   = ".killed" // new name of writerFile if that process was killed
 )
 
-// MostKilled is the largest number of bytes that histories of killed runs may take in a directory of runs. The oldest
-// are deleted first.
+// MostKilled limits how many bytes the histories of killed runs can have in a directory of runs. If they have more,
+// the oldest are deleted.
 const MostKilled = 2 << 30
 
-// Folder is the directory of one run. Its name ends in ".partial" until Commit renames it, so a directory without
-// this suffix is complete.
+// Folder is the directory of one run. Its name has the suffix ".partial" until Commit removes that. So a directory
+// without this suffix is complete.
 type Folder struct {
-	// Killed lists the directories with the histories of killed runs that OpenFolder has found.
+	// Killed lists the directories of killed runs with a history that OpenFolder found for the first time.
 	Killed []string
 
 	name string
@@ -45,8 +45,8 @@ type Folder struct {
 	log  *bufio.Writer
 }
 
-// OpenFolder makes the directory of a run. It deletes what killed processes have left, but keeps their histories up
-// to MostKilled bytes.
+// OpenFolder makes the directory of a run. It also deletes the files of killed processes, except for histories of at
+// most MostKilled bytes in total.
 func OpenFolder(out, name string) (*Folder, error) {
 	f := &Folder{name: name, dir: filepath.Join(out, name), temp: filepath.Join(out, name+unfinished)}
 	err := f.removeDead(out, MostKilled)
@@ -60,13 +60,14 @@ func OpenFolder(out, name string) (*Folder, error) {
 	return f, nil
 }
 
-// Path returns the path of a file of the run.
+// Path returns the path of a file in the directory, before Commit.
 func (f *Folder) Path(file string) string { return filepath.Join(f.temp, file) }
 
-// Log returns the writer of the latency log. Commit or Leave returns its first error.
+// Log returns the writer of the latency log. If a write fails, Commit or Leave returns the error.
 func (f *Folder) Log() io.Writer { return f.log }
 
-// claim makes the directory and locks it before the directory gets its name.
+// claim makes the directory. It locks the directory under another name first, so that no process takes it for
+// abandoned.
 func (f *Folder) claim() (err error) {
 	begun := f.temp + ".new"
 	if err := os.MkdirAll(begun, 0o755); err != nil {
@@ -78,13 +79,13 @@ func (f *Folder) claim() (err error) {
 	return errors.Join(syscall.Flock(int(f.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), os.Rename(begun, f.temp))
 }
 
-// removeDead deletes the directories of killed processes, but keeps histories up to this number of bytes.
+// removeDead deletes the directories of killed processes, except for histories of at most this many bytes in total.
 func (f *Folder) removeDead(out string, most int64) error {
 	found, err := os.ReadDir(out)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	// names begin with a time, so this is from the newest to the oldest
+	// Names begin with a time, so the newest directory comes first.
 	for _, entry := range slices.Backward(found) {
 		dir := filepath.Join(out, entry.Name())
 		if !strings.HasSuffix(dir, unfinished) {
@@ -96,7 +97,7 @@ func (f *Folder) removeDead(out string, most int64) error {
 			lock, failed = os.Open(filepath.Join(dir, killedFile))
 		}
 		if failed != nil {
-			continue // the run was left on purpose, or has just finished
+			continue // Leave kept the run on purpose, or the run has just ended
 		}
 		if abandoned(lock) {
 			_, missing := os.Stat(filepath.Join(dir, HistoryFile))
@@ -116,8 +117,8 @@ func (f *Folder) removeDead(out string, most int64) error {
 	return err
 }
 
-// abandoned reports whether no process writes the run of a lock file any more, and takes the lock. A run that has just
-// finished has removed its file before it gave the lock up.
+// abandoned reports whether the process that wrote a run is gone, and locks the run's lock file. A run that has just
+// ended is not abandoned: its process removed the lock file before it unlocked the file.
 func abandoned(lock *os.File) bool {
 	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 		return false
@@ -143,8 +144,8 @@ func (f *Folder) close() error {
 	return errors.Join(f.log.Flush(), f.file.Close(), os.Remove(f.Path(writerFile)), f.lock.Close())
 }
 
-// Commit writes the record, gives the directory its final name and makes the link "latest" point to it. It returns
-// the directory.
+// Commit writes the record of the run, gives the directory its final name and lets the link "latest" point to it. It
+// returns the path of the directory.
 func (f *Folder) Commit(r *Run) (string, error) {
 	if err := f.close(); err != nil {
 		return "", fmt.Errorf("save the latency log: %w", err)
@@ -174,8 +175,7 @@ func (f *Folder) writeBenchmark(r *Run) error {
 	return errors.Join(WriteBenchmarks(file, []Run{*r}), file.Close())
 }
 
-// linkLatest makes the link "latest" point to this run. It makes a new link and renames it, so that "latest" always
-// exists.
+// linkLatest lets the link "latest" point to this run. It renames a new link, so that "latest" exists all the time.
 func (f *Folder) linkLatest() error {
 	aside := f.dir + "." + latestLink
 	if err := os.Symlink(f.name, aside); err != nil {
@@ -184,10 +184,10 @@ func (f *Folder) linkLatest() error {
 	return os.Rename(aside, filepath.Join(filepath.Dir(f.dir), latestLink))
 }
 
-// Leave keeps the files, marked as partial.
+// Leave closes the files and keeps the directory with the suffix ".partial".
 func (f *Folder) Leave() error { return f.close() }
 
-// Discard deletes the files of a run that failed to run.
+// Discard deletes the directory of a run that could not take place.
 func (f *Folder) Discard() error { return errors.Join(f.close(), os.RemoveAll(f.temp)) }
 
 func ReadRun(dir string) (*Run, error) {

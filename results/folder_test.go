@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAFinishedRunIsNotAbandoned: a second process has opened the lock file of a run that goes on. The run ends, and
-// gives the lock up, before the second process asks for it: it must not delete the run.
+// TestAFinishedRunIsNotAbandoned: a second process opens the lock file of a run, and the run ends. Only then does
+// the second process try to lock the file. It succeeds, but must not delete the run.
 func TestAFinishedRunIsNotAbandoned(t *testing.T) {
 	f, err := OpenFolder(t.TempDir(), "run")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// GitHub accepts a step summary of 1 MiB, and shows ten annotations of a step.
+// GitHub accepts a step summary of at most 1 MiB, and shows only ten annotations of a step.
 const (
 	summaryLimit    = 512 << 10
 	annotationLimit = 10
@@ -47,8 +47,8 @@ func WriteSummary(w io.Writer, all []Judgement) error {
 
 func cell(text string) string { return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text) }
 
-// WriteAnnotations writes workflow commands that mark failures. There is one for each lock, because two causes of one
-// lock may be the same mistake.
+// WriteAnnotations writes GitHub commands that mark failures. All failures of a lock share one mark, because they
+// may be due to one mistake.
 func WriteAnnotations(w io.Writer, all []Judgement) error {
 	var names []string
 	of := map[string][]Judgement{}
@@ -73,7 +73,7 @@ func WriteAnnotations(w io.Writer, all []Judgement) error {
 	return nil
 }
 
-// annotation describes the most frequent failure of a lock with its evidence, and each other failure in a line.
+// annotation describes a lock's most frequent failure with its evidence. Each other failure gets one line.
 func annotation(failed []Judgement) (title, text string) {
 	all := Failures(failed)
 	worst := &failed[all[0].In[0]]

@@ -10,9 +10,9 @@ import (
 	"hammerlock/history"
 )
 
-// Judge judges the run in a directory by its history or, without a history, by its totals. It writes the proofs of
-// the verdicts. An exploration saves only one of its schedules, so its findings stay even if this history does not
-// show them.
+// Judge judges the saved run in a directory by its history, and writes the proofs of the verdicts. Without a history
+// it judges the totals of the counters only. An exploration runs many schedules but saves the history of only one.
+// So its verdicts from the record stay, even if that history does not show them.
 func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 	file := filepath.Join(dir, HistoryFile)
 	switch _, missing := os.Stat(file); {
@@ -42,8 +42,8 @@ func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 	return all, err
 }
 
-// counted changes the verdict pass by totals to inconclusive if no visit was counted: then all page views are from the
-// warm-up.
+// counted turns a pass into inconclusive if no visit was counted during the measurement. All page views are then
+// from the warm-up.
 func (r *Run) counted(v checker.Verdict) checker.Verdict {
 	if v.Status != checker.Pass || r.Visits.Done > 0 {
 		return v
@@ -55,7 +55,7 @@ func (r *Run) counted(v checker.Verdict) checker.Verdict {
 	return v
 }
 
-// Standing returns the judgements without the inconclusive attempts that were repeated.
+// Standing returns the judgements without those that were inconclusive and were replaced by a repetition.
 func Standing(all []Judgement) []Judgement {
 	return slices.DeleteFunc(slices.Clone(all), func(j Judgement) bool {
 		return slices.ContainsFunc(all, func(o Judgement) bool {
@@ -64,7 +64,7 @@ func Standing(all []Judgement) []Judgement {
 	})
 }
 
-// Measured returns what the judge must know about a lock's program; nil if d is nil.
+// Measured returns the part of the measurements that judges need; nil if d is nil.
 func (d *Driver) Measured() *history.Driver {
 	if d == nil {
 		return nil

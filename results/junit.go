@@ -12,7 +12,7 @@ import (
 	"hammerlock/checker"
 )
 
-// The structure of a JUnit report: a suite for each run, and a case for each property.
+// A JUnit report has a suite for each run. A suite has a case for each property that was judged.
 type (
 	junitSuites struct {
 		XMLName xml.Name     `xml:"testsuites"`
@@ -42,9 +42,9 @@ type (
 	}
 )
 
-// WriteJUnit writes the verdicts as JUnit XML. Properties that are inconclusive or were not judged are "skipped". Names
-// of suites are unique. The first case of a suite has the whole time of the run, because CI systems add the times of
-// the cases.
+// WriteJUnit writes the verdicts as JUnit XML. Each suite has a unique name. Inconclusive and not judged properties
+// are "skipped". CI systems add up the times of the cases, so the first case of a suite has the time of the whole
+// run and the others have none.
 func WriteJUnit(w io.Writer, all []Judgement) error {
 	var report junitSuites
 	seen := map[string]int{}
@@ -52,7 +52,7 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 		j := &all[i]
 		suite := junitSuite{Name: j.Name(), Time: seconds(j.Took)}
 		if j.Scenario == "" && len(j.Faults) > 0 {
-			// a scenario has its own faults, which its name implies
+			// A scenario always has the same faults, so they are not named.
 			suite.Name += " " + strings.Join(j.Faults, " ")
 		}
 		if !j.Started.IsZero() {
@@ -68,7 +68,7 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 				Time:   seconds(took)}
 			took = 0
 			if seen[c.Class+c.Name]++; seen[c.Class+c.Name] > 1 {
-				// CI systems identify cases by their names
+				// CI systems identify a case by its name, so the name must be unique.
 				c.Name += fmt.Sprintf(" #%d", seen[c.Class+c.Name])
 			}
 			story := strings.Join(append(slices.Clip(evidence(&v)), "repeat: "+j.Command), "\n")

@@ -10,37 +10,39 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Locks has the measurements of the locks that programs under test have used.
+// Locks has the measurements of the locks that a program under test uses.
 type Locks struct {
 	Numbers []LockNumbers `json:"numbers"`
-	// the ten locks with the most requests in the last minutes, the most requested first
+	// The ten locks with the most requests in the last minutes, in descending order.
 	Hot []HotLock `json:"hot"`
 }
 
-// LockNumbers has the measurements of all locks with one key pattern and one program.
+// LockNumbers has the measurements of the locks whose keys match a pattern and that one program uses.
 type LockNumbers struct {
 	Pattern string `json:"pattern"`
-	// Program is the name or address of the clients; empty if only a replication stream was read.
+	// Program is the name or address of the clients. It is empty if their requests were not observed, but only a
+	// replication stream.
 	Program string `json:"program,omitempty"`
 	Grants  int64  `json:"grants"`
-	// Releases counts releases before the end of the lease. Expired counts leases that ended while the lock was held.
+	// Releases counts holds that were released before their leases ended. Expired counts holds that lasted until
+	// their leases ended.
 	Releases    int64            `json:"releases"`
 	Expired     int64            `json:"expired"`
 	Endless     int64            `json:"without_expiry"`
 	Violations  map[string]int64 `json:"violations"` // by cause
 	HeldNow     int64            `json:"held_now"`
-	HeldLongest int64            `json:"held_longest_now_ns"` // length of the oldest current hold
-	// HeldMean is the mean number of held locks, since the first command on one. For a single lock it is the share of
-	// that time for which the lock was held.
+	HeldLongest int64            `json:"held_longest_now_ns"` // how long the oldest current hold has lasted
+	// HeldMean is the mean number of locks that were held, from the first command on one of them. For a single lock
+	// this is the share of the time for which it was held.
 	HeldMean float64     `json:"held_mean"`
 	Hold     Percentiles `json:"hold"`
-	// OfLease is the part of its lease that a holder used; more than 1 is possible if the lease was extended.
+	// OfLease is the length of a hold as a share of its lease. It can be more than 1 if the lease was extended.
 	OfLease Shares `json:"hold_of_lease"`
-	// Clients has numbers that only the clients' requests show; nil if only a replication stream was read.
+	// Clients has the numbers that only requests of clients show; nil if only a replication stream was observed.
 	Clients *LockClients `json:"clients,omitempty"`
 }
 
-// Shares has percentiles of a fraction; 1 = the whole. A percentile is null if there are too few cases.
+// Shares has percentiles of shares; 1 = 100 %. A percentile is null if there are too few cases.
 type Shares struct {
 	Count int64    `json:"count"`
 	P50   *float64 `json:"p50"`
@@ -51,27 +53,28 @@ type Shares struct {
 type LockClients struct {
 	Waiting     int64 `json:"waiting_now"`
 	MostWaiting int64 `json:"waiting_most"`
-	Longest     int64 `json:"waiting_longest_now_ns"` // longest current wait
-	// a wait begins with the first refused try; current and abandoned waits count with their length so far
+	Longest     int64 `json:"waiting_longest_now_ns"` // length of the longest current wait
+	// A wait begins with the first refused try. Waits that go on or were given up count with their length so far.
 	Wait    Percentiles `json:"wait"`
 	Refused int64       `json:"refused"`
 	Tries   *float64    `json:"tries_per_grant"` // null if there was no grant
-	Late    int64       `json:"late_releases"`   // releases without an effect, because the holder had lost the lock
+	Late    int64       `json:"late_releases"`   // releases without an effect: the holder had lost the lock
 	Foreign int64       `json:"foreign_releases"`
 	HandOff Percentiles `json:"hand_off"` // time from the end of a hold to the grant to a waiting client
 }
 
 type HotLock struct {
 	Key    string `json:"key"`
-	Since  int64  `json:"since_ns"` // time in the run from which it was counted
+	Since  int64  `json:"since_ns"` // the counts begin at this time in the run
 	Grants int64  `json:"grants"`
-	// Held is the share of the time for which the lock was held, or the mean number of holds.
+	// Held is the share of the time for which the lock was held. It is the mean number of holds if the lock can have
+	// several at the same time.
 	Held    float64 `json:"held"`
-	Refused *int64  `json:"refused,omitempty"` // Refused and Waiting are nil if only a replication stream was read
+	Refused *int64  `json:"refused,omitempty"` // nil, as Waiting, if only a replication stream was observed
 	Waiting *int64  `json:"waiting_now,omitempty"`
 }
 
-// Text formats the measurements in one line.
+// Text describes the measurements in one line.
 func (n *LockNumbers) Text() string {
 	parts := []string{human.Quantity(n.Grants, "grant")}
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -121,7 +124,7 @@ func (h *HotLock) Text() string {
 	return text
 }
 
-// Facts returns a line for each program, and a line about the most requested locks.
+// Facts returns one line for each element of Numbers, and one line for the locks in Hot.
 func (l *Locks) Facts() (all []Fact) {
 	for i := range l.Numbers {
 		all = append(all, Fact{Label: "locks", Text: l.Numbers[i].Text()})
@@ -136,7 +139,7 @@ func (l *Locks) Facts() (all []Fact) {
 	return all
 }
 
-// OfLease converts percentiles in millionths to shares.
+// OfLease converts percentiles from millionths of a lease to shares.
 func OfLease(p *Percentiles) Shares {
 	share := func(millionths *int64) *float64 {
 		if millionths == nil {

@@ -13,17 +13,18 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Metric is a number of a run that can be compared, asserted and searched for.
+// Metric is a number that describes a run. Users compare metrics, assert limits for them, and search for loads by
+// them.
 type Metric struct {
 	Name  string
-	More  bool   // more is better
-	Facet string // the quality of the lock that it describes, one of Facets
+	More  bool   // greater values are better
+	Facet string // the quality of the lock that it measures, one of Facets
 	Of    func(*Run) Reading
 	unit  unit
-	Word  string // the term in internal/glossary that defines it
+	Word  string // the entry of internal/glossary that defines it
 }
 
-// unit decides how the numbers of a metric are formatted.
+// unit says how the values of a metric are written.
 type unit int
 
 const (
@@ -42,16 +43,16 @@ const (
 	accident = "calmer"
 )
 
-// Facets lists the qualities of a lock that metrics describe, in the order of a comparison's summary.
+// Facets lists the qualities of a lock that metrics measure. The summary of a comparison has the same order.
 var Facets = []string{fair, patience, expense, speed, work, accident}
 
-// Support is how far a reading can be relied on.
+// Support says how reliable a reading is.
 type Support int
 
 const (
 	NoData  Support = iota
 	TooFew          // too few observations for this percentile
-	AtLeast         // the true value is this or greater, because too many waits were unfinished
+	AtLeast         // the true value may be greater, because too many waits did not end
 	Supported
 )
 
@@ -59,12 +60,12 @@ const (
 type Reading struct {
 	Value   float64
 	Support Support
-	Times   float64 // with TooFew: how many times longer the run should have been
+	Times   float64 // with TooFew: the factor by which the run should have been longer
 }
 
 type distribution struct {
 	name, word, facet string
-	row, visits       string // names in the table of a run, and in the table of visits to a service; empty = not shown
+	row, visits       string // names in the table of a run, and in that of a service; empty = not shown
 	of                func(*Run) *Percentiles
 }
 
@@ -144,8 +145,8 @@ var Metrics = slices.Concat(latencyMetrics(), []Metric{
 	}, number, "lost"},
 })
 
-// Headline lists the metrics that a comparison uses by default. They are few: with each additional metric,
-// differences are harder to tell from noise.
+// Headline lists the metrics that a comparison uses by default. There are few of them: the more metrics are
+// compared, the more differences appear by chance.
 var Headline = []string{"throughput", "response.p50", "response.p99", "random_waiter.p50", "fairness.jain",
 	"cost.round_trips", "cost.commands"}
 
@@ -177,7 +178,7 @@ func attempted(of func(*Visits) int64) func(*Run) Reading {
 	return func(r *Run) Reading { return known(float64(of(&r.Visits)), r.Visits.Begun+r.Visits.Skipped > 0) }
 }
 
-// FindMetric returns the metric with that name. Its error lists the valid names.
+// FindMetric returns the metric with this name. If there is none, the error suggests or lists names.
 func FindMetric(name string) (Metric, error) {
 	for _, m := range Metrics {
 		if m.Name == name {
@@ -201,7 +202,7 @@ func FindMetrics(names []string) (all []Metric, err error) {
 	return all, err
 }
 
-// metric returns the metric with this name, which must exist.
+// metric returns the metric with this name, and panics if there is none.
 func metric(name string) Metric {
 	m, err := FindMetric(name)
 	if err != nil {
@@ -210,8 +211,8 @@ func metric(name string) Metric {
 	return m
 }
 
-// meantMetric suggests a metric for an unknown name. If the name is only a statistic, such as p99, it prefers
-// response times.
+// meantMetric returns a text that suggests a metric for an unknown name; empty = no suggestion. For the bare name of
+// a statistic, such as "p99", it prefers the one of response times.
 func meantMetric(name string) string {
 	var names, parts []string
 	for _, m := range Metrics {
@@ -228,7 +229,7 @@ func meantMetric(name string) string {
 	meant := human.Meant(name, names)
 	for _, n := range names {
 		_, part, _ := strings.Cut(n, ".")
-		if meant == "" && slices.Contains(words, part) { // lost_updates means counter.lost
+		if meant == "" && slices.Contains(words, part) { // for example, lost_updates stands for counter.lost
 			parts = append(parts, n)
 		}
 	}
@@ -238,7 +239,7 @@ func meantMetric(name string) string {
 	return meant
 }
 
-// MetricNames lists the names for users. It lists statistics such as p99 once for all distributions.
+// MetricNames returns the names in a short form: statistics such as p99 are listed once for all latencies.
 func MetricNames() string {
 	percentiles := human.Names(statistics, func(s statistic) string { return s.name })
 	names := human.Names(distributions, func(d distribution) string { return d.name })
@@ -247,7 +248,7 @@ func MetricNames() string {
 		strings.Join(rest, ", "))
 }
 
-// Direction says which values are better.
+// Direction says whether greater or smaller values are better.
 func (m Metric) Direction() string {
 	if m.More {
 		return "more is better"
@@ -255,14 +256,14 @@ func (m Metric) Direction() string {
 	return "less is better"
 }
 
-// Says returns the unit of the metric, and which values are better.
+// Says describes the unit of the metric, and which values are better.
 func (m Metric) Says() string {
 	return map[unit]string{number: "a number", nanoseconds: "a duration, as in 50ms",
 		perSecond: "visits a second, as in 1000/s",
 		share:     "a share, as in 0.8 or 80%"}[m.unit] + "; " + m.Direction()
 }
 
-// WriteMetrics writes the names of all metrics, each with its term in the glossary and its unit.
+// WriteMetrics writes one line for each metric: its name, its glossary entry and its unit.
 func WriteMetrics(w io.Writer) error {
 	p := &human.Printer{W: w}
 	ends := human.Names(statistics, func(s statistic) string { return "." + s.name })
@@ -279,7 +280,7 @@ func WriteMetrics(w io.Writer) error {
 
 func (m Metric) Format(v float64) string { return m.FormatBeside(v, v) }
 
-// FormatBeside formats a value with as many digits as tell it from a limit.
+// FormatBeside formats a value with enough digits to show that it differs from a limit.
 func (m Metric) FormatBeside(v, limit float64) string {
 	switch m.unit {
 	case nanoseconds:
@@ -291,7 +292,8 @@ func (m Metric) FormatBeside(v, limit float64) string {
 	}
 }
 
-// Text formats a run's value: "-" if there is none, with ">" if it is a lower bound.
+// Text formats the metric's value in a run. "-" means that the value is unknown, and ">" that it is only a lower
+// bound.
 func (m Metric) Text(r *Run) string {
 	switch x := m.Of(r); x.Support {
 	case NoData, TooFew:
@@ -303,7 +305,7 @@ func (m Metric) Text(r *Run) string {
 	}
 }
 
-// Parse parses a value of the metric with its unit.
+// Parse reads a value with the unit of the metric.
 func (m Metric) Parse(text string) (float64, error) {
 	switch {
 	case m.unit == nanoseconds:
@@ -331,7 +333,7 @@ func (m Metric) Parse(text string) (float64, error) {
 	return x, m.negative(x)
 }
 
-// negative returns an error for a value below 0, which no run can have.
+// negative returns an error if x is below 0, because no metric is.
 func (m Metric) negative(x float64) error {
 	if x < 0 {
 		return fmt.Errorf("%s is never negative; a change that a comparison may not show is in percent, as in %s<-5%%",
@@ -340,7 +342,8 @@ func (m Metric) negative(x float64) error {
 	return nil
 }
 
-// Least replaces a value of 0 in a ratio. It is half of the smallest value that differs from 0.
+// Least stands for 0 in a ratio of two values, which would be infinite. It is half of the smallest step of the
+// metric: half of 1 % for a share, and half of 1 for other units.
 func (m Metric) Least() float64 {
 	if m.unit == share {
 		return 0.005
@@ -348,5 +351,5 @@ func (m Metric) Least() float64 {
 	return 0.5
 }
 
-// Timed tells whether the metric depends on time, so that it is wrong if the load generator is too slow.
+// Timed reports whether the metric is wrong if the load generator was too slow.
 func (m Metric) Timed() bool { return m.Facet == speed || m.Facet == patience || m.Facet == work }

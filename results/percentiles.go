@@ -7,8 +7,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Percentiles summarizes a distribution of durations, in nanoseconds. A percentile is null if there are too few
-// observations.
+// Percentiles summarizes durations, in nanoseconds. A percentile is null if there are too few of them.
 type Percentiles struct {
 	Count int64  `json:"count"`
 	P50   *int64 `json:"p50_ns"`
@@ -18,27 +17,27 @@ type Percentiles struct {
 	Min   int64  `json:"min_ns"`
 	Max   int64  `json:"max_ns"`
 	Mean  int64  `json:"mean_ns"`
-	// For waits with unfinished ones: of Censored durations only a lower bound is known, and Max is one of them if Open
-	// is true. Entered durations began before the measurement.
+	// For waits that may be unfinished: Censored counts those of which only a lower bound is known, because no grant
+	// ended them. Open means that Max is such a bound. Entered counts waits that had begun before the measurement.
 	Censored int64 `json:"censored,omitempty"`
 	Entered  int64 `json:"entered,omitempty"`
 	Open     bool  `json:"max_open,omitempty"`
 }
 
-// Beyond stands for a percentile that is greater than the longest observed wait.
+// Beyond is the value of a percentile that is greater than every observed wait. How much greater is unknown.
 const Beyond = time.Duration(-1)
 
-// beyond is the number of observations that must lie above a percentile.
+// beyond is the number of observations above a percentile that make it reliable.
 const beyond = 5
 
-// Supports tells whether n observations are enough for the quantile q.
+// Supports reports whether n observations are enough for the quantile q.
 func Supports(q float64, n int64) bool { return float64(n)*(1-q) >= beyond-1e-6 }
 
-// Needs returns the number of observations that the quantile q needs.
+// Needs returns the number of observations that are enough for the quantile q.
 func Needs(q float64) int64 { return int64(math.Ceil(beyond/(1-q) - 1e-6)) }
 
-// Text formats a percentile: "-" if there are too few observations, ">" and the maximum if it is Beyond. It formats
-// &p.Max, too, with ">" if that is a lower bound.
+// Text formats a percentile; the argument can also be &p.Max. "-" means that there are too few observations, and ">"
+// that the value is only a lower bound.
 func (p *Percentiles) Text(v *int64) string {
 	switch {
 	case v == nil, p.Count == 0:

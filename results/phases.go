@@ -9,7 +9,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Phase is a part of a run with its own load, and the measurements of the visits that were due in it.
+// Phase is a part of a run with its own load. It has the measurements of the visits that were due in this part.
 type Phase struct {
 	Name   string   `json:"name"`
 	Kind   string   `json:"kind"`
@@ -18,27 +18,28 @@ type Phase struct {
 	To     int64    `json:"to_ns"`
 	Faults []string `json:"faults,omitempty"`
 
-	// Measured is shorter than the phase if the run ended early; 0 = the run did not reach the phase.
+	// Measured is the measured time. It is shorter than the phase if the run ended early; 0 = the run ended before
+	// the phase.
 	Measured   int64            `json:"measured_ns"`
 	Visits     Visits           `json:"visits"`
-	Unfinished int64            `json:"unfinished"` // visits that were still waiting for a worker at the end of the run
+	Unfinished int64            `json:"unfinished"` // visits for which no worker was free before the run ended
 	Throughput float64          `json:"throughput_per_s"`
 	Latency    Latencies        `json:"latency"`
 	Waiting    Waiting          `json:"waiting"`
 	Fairness   Fairness         `json:"fairness"`
-	Cost       Cost             `json:"cost"` // cost of a visit that ended in the phase
+	Cost       Cost             `json:"cost"` // mean cost of the visits that ended in the phase
 	Errors     map[string]int64 `json:"errors"`
 }
 
-// Take copies the measurements from r, a run that has only this phase.
+// Take copies the measurements of r, which are those of this phase alone.
 func (p *Phase) Take(r *Run) {
 	p.Measured, p.Visits, p.Unfinished, p.Throughput, p.Latency = r.Measured, r.Visits, r.Arrivals.Unfinished,
 		r.Throughput, r.Latency
 	p.Waiting, p.Fairness, p.Errors = r.Waiting, r.Fairness, r.Errors
 }
 
-// In returns the run reduced to one of its phases; nil if it has no such phase. Numbers that are not measured by
-// phase, such as lost page views, are missing.
+// In returns the record of one phase as if it were a run; nil if there is no such phase. It lacks numbers that are
+// not measured for each phase, such as lost page views.
 func (r *Run) In(phase string) *Run {
 	i := slices.IndexFunc(r.Phases, func(p Phase) bool { return p.Name == phase })
 	if i < 0 {
@@ -56,7 +57,7 @@ func (r *Run) In(phase string) *Run {
 	return x
 }
 
-// Loop describes when visits are due: at a rate, or whenever a worker is free.
+// Loop says when visits are due: at a rate (open loop), or whenever a worker is free (closed loop).
 func (r *Run) Loop() string {
 	text := "closed loop"
 	switch n := len(r.Phases); {
@@ -73,7 +74,7 @@ func (r *Run) Loop() string {
 var PhaseHead = []string{"phase", "from", "for", "due", "counted", "counted/s", "response p50", "p99", "max",
 	"commands", "server CPU"}
 
-// Row returns the cells of the phase below PhaseHead.
+// Row returns the cells of a table whose heading is PhaseHead.
 func (p *Phase) Row() []string {
 	q, rate, most := &p.Latency.Response, "-", "-"
 	if p.Measured > 0 {
@@ -90,8 +91,8 @@ func (p *Phase) Row() []string {
 
 func clock(ns int64) string { return human.Number(time.Duration(ns).Seconds()) + " s" }
 
-// WritePhases writes the measurements of each phase as text. Runs without phases are left out, and so are services:
-// see WriteService.
+// WritePhases writes a table of phases for each run that has phases. It leaves out services; WriteService has their
+// tables.
 func WritePhases(w io.Writer, runs []Run) error {
 	p := &human.Printer{W: w}
 	writePhases(p, slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Unseen() }))

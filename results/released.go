@@ -8,32 +8,32 @@ import (
 	"hammerlock/history"
 )
 
-// Released is the saved judgement of a release of a library: record/runs/LIBRARY@VERSION.json.
+// Released is what record/runs/LIBRARY@VERSION.json has: the verdicts on one release of a library.
 type Released struct {
 	Schema  int          `json:"schema"`
 	Library string       `json:"library"`
 	Version string       `json:"version"`
 	Day     string       `json:"day"`
-	Commit  string       `json:"commit"` // commit of the suite; a + means that files were changed
+	Commit  string       `json:"commit"` // commit of the suite; a plus sign means that files differed from it
 	Cores   int          `json:"cores"`
 	Seed    uint64       `json:"seed"`
 	On      []ReleasedOn `json:"on"`
 }
 
-// ReleasedOn is the judgement of a release on one topology. Durations are in nanoseconds.
+// ReleasedOn has the verdicts on a release for one topology. Durations are in nanoseconds.
 type ReleasedOn struct {
 	Topology  string  `json:"topology"`
-	Command   string  `json:"command"` // the command that repeats it
+	Command   string  `json:"command"` // the command that repeats these runs
 	Code      int     `json:"exit_code"`
 	Reason    string  `json:"reason"`
 	Took      int64   `json:"took_ns"`
 	Claims    []Claim `json:"claims"`
 	Scenarios []Tried `json:"scenarios"`
-	// NotRun is the number of scenarios that do not apply to the lock or for which there was no time.
+	// NotRun is the number of scenarios that do not apply to the lock, or for which no time was left.
 	NotRun int `json:"not_run"`
-	// number of scenarios that were not reached, because the command was interrupted
+	// Number of scenarios that are missing because the command was interrupted.
 	Missing int  `json:"missing,omitempty"`
-	Cost    Cost `json:"cost"` // cost of a visit in the scenario contention
+	Cost    Cost `json:"cost"` // cost of a visit in the scenario "contention"
 }
 
 type Tried struct {
@@ -42,10 +42,10 @@ type Tried struct {
 	Checker  string         `json:"checker,omitempty"` // the first checker that failed; empty = none
 	Cause    string         `json:"cause,omitempty"`
 	Summary  string         `json:"summary"`
-	After    int64          `json:"after_ns"` // time from the start of the command to this verdict
+	After    int64          `json:"after_ns"` // time from the start of the command to the end of this run
 }
 
-// JudgedOn summarizes a lock's runs on a topology; began is the start of the command.
+// JudgedOn summarizes a lock's runs on one topology; made are the lock's claims, and the command started at began.
 func JudgedOn(made history.Claims, began time.Time, runs []Run) (j ReleasedOn) {
 	j.Claims = slices.DeleteFunc(Conformance(made, runs), func(c Claim) bool { return c.Status == checker.NotJudged })
 	for i := range runs {

@@ -141,8 +141,8 @@ func TestSumsOfTheWarmUpAreNoVerdict(t *testing.T) {
 	}
 }
 
-// TestARateOfNothingIsNoContradiction: visits that ended after the measurement do not count for its rate and
-// fairness.
+// TestARateOfNothingIsNoContradiction: if all visits ended after the measurement, the rate is 0 and the fairness is
+// unknown.
 func TestARateOfNothingIsNoContradiction(t *testing.T) {
 	t.Parallel()
 	r := Run{Visits: Visits{Begun: 34, Done: 34}}
@@ -298,8 +298,8 @@ func TestBenchstatPutsRepeatedRunsIntoOneTable(t *testing.T) {
 	}
 }
 
-// TestARunNamesHowItsServersKeepThings: a log that is off is not named, even if attached servers report how they
-// would sync it.
+// TestARunNamesHowItsServersKeepThings: settings of the append-only file are only shown if it is on. Attached
+// servers also report them if it is off.
 func TestARunNamesHowItsServersKeepThings(t *testing.T) {
 	for want, settings := range map[string]map[string]string{
 		"Redis 7": {"server": "Redis 7", "appendonly": "no", "appendfsync": "everysec",

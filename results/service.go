@@ -8,11 +8,11 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Unseen tells whether waiters, holders and costs are invisible, because the run visited a service that does its own
-// locking.
+// Unseen reports whether the run called a service that does its own locking. Then nobody sees holders, waiters or
+// costs of the lock.
 func (r *Run) Unseen() bool { return r.Service != "" }
 
-// visitsToService describes how a service was visited; empty = no service.
+// visitsToService describes the calls of the service; empty = the run called no service.
 func (r *Run) visitsToService() string {
 	if !r.Unseen() {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Soak summarizes any number of rounds in a fixed amount of memory.
+// Soak summarizes any number of rounds in constant memory.
 type Soak struct {
 	Took         int64 `json:"took_ns"`
 	Rounds       int   `json:"rounds"`
@@ -19,9 +19,9 @@ type Soak struct {
 	Inconclusive int   `json:"inconclusive"`
 	Holds        int64 `json:"holds"`
 	HandOffs     int64 `json:"hand_offs"`
-	Kept         int64 `json:"kept_bytes"` // bytes of the histories of rounds that did not pass
-	// Standing has one judgement for each scenario, lock and topology: the first failure, or else a pass, or else the
-	// last judgement.
+	Kept         int64 `json:"kept_bytes"` // size of the histories of rounds that did not pass
+	// Standing has one judgement for each combination of topology, lock and scenario. It is the first that failed.
+	// If none failed it is the first that passed, and otherwise the last one.
 	Standing []Judgement `json:"standing"`
 }
 
@@ -61,7 +61,7 @@ func (s *Soak) Text() string {
 		s.Passed, s.Failed, s.Inconclusive, human.Count(s.Holds), human.Count(s.HandOffs))
 }
 
-// HistorySize returns the size in bytes of the history in a run's directory; 0 if there is none.
+// HistorySize returns the size in bytes of a saved run's history; 0 = there is none.
 func HistorySize(dir string) int64 {
 	info, err := os.Stat(filepath.Join(dir, HistoryFile))
 	if err != nil {

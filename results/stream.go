@@ -8,8 +8,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// StreamText describes what the servers' replication streams show about the locks; empty if no stream was read, or if
-// the streams show nothing.
+// StreamText describes what the servers' replication streams show about the locks. It is empty if they show nothing,
+// or if no stream was read.
 func (r *Run) StreamText() string {
 	s := r.Stream
 	if s == nil || s.Compared == 0 && len(s.Forgot) == 0 && !s.Overflow {
@@ -43,7 +43,7 @@ func (r *Run) StreamText() string {
 	return strings.Join(parts, "; ")
 }
 
-// forgotten describes the grants and releases that a promoted replica did not have.
+// forgotten describes the grants and releases that were missing on the replica when it became the primary.
 func forgotten(t *history.Takeover) string {
 	if t.Grants+t.Released == 0 {
 		return " and knew all"

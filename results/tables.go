@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// WriteText writes runs as text: all numbers of a single run, or tables that compare several.
+// WriteText writes all numbers of a single run, or tables that compare several runs.
 func WriteText(w io.Writer, runs []Run) error {
 	p := &human.Printer{W: w}
 	switch len(runs) {
@@ -23,7 +23,8 @@ func WriteText(w io.Writer, runs []Run) error {
 	return p.Err
 }
 
-// WriteCrowd writes the results of closed loops without latencies, because these depend on the machine.
+// WriteCrowd writes the results of closed loops. It leaves out latencies, because in a closed loop they depend on
+// the machine.
 func WriteCrowd(w io.Writer, runs []Run) error {
 	p := &human.Printer{W: w}
 	writeComparison(p, runs, false)
@@ -71,7 +72,7 @@ func (r *Run) write(p *human.Printer) {
 	p.Fact("repeat", r.Command)
 }
 
-// writeLatency writes a row for each distribution. A narrow terminal leaves out the last columns.
+// writeLatency writes a row for each kind of latency. On a narrow terminal the last columns are missing.
 func (r *Run) writeLatency(p *human.Printer) {
 	const name, number = 26, 9
 	for _, row := range append([][]string{{"latency", "count", "p50", "p90", "p99", "p99.9", "max", "mean"}},
@@ -84,7 +85,7 @@ func (r *Run) writeLatency(p *human.Printer) {
 	}
 }
 
-// writeWorkloads describes the load that the runs share, and the visits to each service.
+// writeWorkloads describes the load of the runs, once for all runs with the same load.
 func writeWorkloads(p *human.Printer, runs []Run) {
 	var known []string
 	for i := range runs {
@@ -100,7 +101,7 @@ func writeWorkloads(p *human.Printer, runs []Run) {
 	}
 }
 
-// writeComparison writes the tables of several runs: verdicts, latencies if wanted, and costs.
+// writeComparison writes three tables with a row for each run: verdicts, latencies (if wanted) and costs.
 func writeComparison(p *human.Printer, runs []Run, latency bool) {
 	writeWorkloads(p, runs)
 	writeColumns(p, runs, verdictColumns)
@@ -116,7 +117,7 @@ func writeComparison(p *human.Printer, runs []Run, latency bool) {
 	writeNotes(p, runs)
 }
 
-// tooFew names the runs with too few visits for a p99; empty if there are none.
+// tooFew names the runs with too few visits for a p99; empty = there are none.
 func tooFew(runs []Run) string {
 	var few []string
 	for i := range runs {
@@ -130,7 +131,7 @@ func tooFew(runs []Run) string {
 	return "p99 needs " + human.Quantity(Needs(0.99), "visit") + ": " + strings.Join(few, ", ")
 }
 
-// writeNotes says how far the numbers can be trusted, in one line for all runs with the same note.
+// writeNotes writes remarks about the runs, such as warnings. Runs with the same remark share a line.
 func writeNotes(p *human.Printer, runs []Run) {
 	var order []string
 	about := map[string][]string{}

@@ -14,8 +14,8 @@ type terminal struct {
 
 func (t *terminal) Columns() int { return t.columns }
 
-// TestTablesFitTheTerminal writes one run and then five. No row is wider than the terminal, and columns that do not
-// fit are below the others.
+// TestTablesFitTheTerminal writes one run and then five. No line may be wider than the terminal; columns that do not
+// fit come in a second table below.
 func TestTablesFitTheTerminal(t *testing.T) {
 	ms := int64(12_345_678)
 	p := Percentiles{Count: 1_526, P50: &ms, P90: &ms, P99: &ms, P999: &ms, Max: ms, Mean: ms}

@@ -11,12 +11,12 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Combination names a run by topology, lock and scenario.
+// Combination names the topology, the lock and the scenario of a run.
 func (r *Run) Combination() string {
 	return strings.TrimSpace(r.Topology + " " + r.Lock + " " + r.Scenario)
 }
 
-// Workload describes the load. Runs with the same text can be compared.
+// Workload describes the load of a run. Runs with the same text can be compared.
 func (r *Run) Workload() string {
 	if text := cmp.Or(r.Wire, r.visitsToService()); text != "" {
 		return text
@@ -32,7 +32,7 @@ func (r *Run) Workload() string {
 	}, " · ")
 }
 
-// Servers names the server program and its settings for persistence.
+// Servers names the server program, and the settings on which the durability of its data depends.
 func (r *Run) Servers() string {
 	text := r.Settings["server"]
 	if r.Settings["appendonly"] == "yes" {
@@ -44,7 +44,7 @@ func (r *Run) Servers() string {
 	return text
 }
 
-// JainText formats Jain's index, or "-" if no visit ended within the measurement.
+// JainText formats Jain's index; "Jain -" = no visit ended during the measurement.
 func (f *Fairness) JainText() string {
 	if f.Jain == 0 {
 		return "Jain -"
@@ -52,19 +52,20 @@ func (f *Fairness) JainText() string {
 	return fmt.Sprintf("Jain %.2f", f.Jain)
 }
 
-// ThroughputText returns the rate, and the number of counted visits that ended within the measurement.
+// ThroughputText returns two texts: the counted visits per second, and how many of them ended during the
+// measurement.
 func (r *Run) ThroughputText() (rate, count string) {
 	length := time.Duration(r.Measured)
 	return human.Number(r.Throughput), fmt.Sprintf("%s ended in %s",
 		human.Quantity(int64(math.Round(r.Throughput*length.Seconds())), "visit"), human.Duration(length))
 }
 
-// FairnessText describes how visits and waits are distributed over the workers.
+// FairnessText describes how visits and waits are distributed among the workers.
 func (r *Run) FairnessText() string {
 	f := r.Fairness
 	text := fmt.Sprintf("%s over %s; %s; worst w%02d: %s", f.JainText(), human.Quantity(r.Workers, "worker"),
 		starving(f.StarvingWorkers), f.Worst.Worker, human.Quantity(f.Worst.Visits, "visit"))
-	if r.Unseen() { // waits are invisible in a service
+	if r.Unseen() { // a service does not show how long its callers wait for locks
 		return text
 	}
 	text += fmt.Sprintf(", mean wait %s, longest %s", human.Duration(time.Duration(f.Worst.Mean)),
@@ -88,7 +89,7 @@ func starving(workers []int) string {
 	return text + ")"
 }
 
-// LatencyRows returns the rows of a table: name, count, p50, p90, p99, p99.9, max, mean.
+// LatencyRows returns a row for each kind of latency: name, count, p50, p90, p99, p99.9, max and mean.
 func (r *Run) LatencyRows() (rows [][]string) {
 	row := func(name string, p *Percentiles) []string {
 		return []string{name, human.Count(p.Count), p.Text(p.P50), p.Text(p.P90), p.Text(p.P99), p.Text(p.P999),
@@ -105,7 +106,7 @@ func (r *Run) LatencyRows() (rows [][]string) {
 		if name != "hand-off" {
 			continue
 		}
-		var split [][]string // one row for each kind of wake-up, if there are several
+		var split [][]string // one row for each kind of wake-up
 		for i := range r.Waiting.Woken {
 			if w := &r.Waiting.Woken[i]; w.Handoff.Count > 0 {
 				split = append(split, row("hand-off, woken by "+w.By, &w.Handoff))
@@ -118,7 +119,8 @@ func (r *Run) LatencyRows() (rows [][]string) {
 	return rows
 }
 
-// CensoredText says which waits and visits the rows with unfinished ones have besides; empty if there were none.
+// CensoredText explains the rows "with unfinished": it counts the waits and visits that only these rows have. It is
+// empty if there are none.
 func (r *Run) CensoredText() string {
 	var parts []string
 	add := func(n int64, one, what string) {
@@ -135,7 +137,8 @@ func (r *Run) CensoredText() string {
 	return strings.Join(parts, "; ")
 }
 
-// WokenText says what woke the workers that were granted the lock, and how many tries a grant took; empty if unknown.
+// WokenText says how many grants followed each kind of wake-up, and after how many tries. It is empty if this is
+// unknown.
 func (r *Run) WokenText() string {
 	var sum int64
 	for _, w := range r.Waiting.Woken {
@@ -167,7 +170,7 @@ func (r *Run) VisitsText() string {
 	return text
 }
 
-// Texts formats the costs of a visit; "-" if a cost was not measured.
+// Texts formats the costs of a visit; "-" = not measured.
 func (c *Cost) Texts() (trips, commands, cpu string) {
 	write := func(x *float64, number func(float64) string) string {
 		if x == nil {
@@ -179,7 +182,8 @@ func (c *Cost) Texts() (trips, commands, cpu string) {
 		write(c.ServerCPU, func(ns float64) string { return human.Duration(time.Duration(ns)) })
 }
 
-// fencedText describes what was rejected because of old fencing tokens, which is no error; empty if nothing was.
+// fencedText counts the stores that the counter refused because of an old fencing token. Such a refusal is no error.
+// The text is empty if there was none.
 func (r *Run) fencedText() string {
 	if r.Views.Fenced == 0 {
 		return ""
@@ -191,7 +195,7 @@ func (r *Run) errorsText() string {
 	var all []string
 	for what, n := range r.Errors {
 		if r.Unseen() && strings.HasPrefix(what, "end ") {
-			continue // a visit to a service is one request, which has the same error
+			continue // a visit to a service is a single request, and the request's error is counted already
 		}
 		text := human.Count(n) + " " + what
 		if said := r.Said[what]; said != "" {

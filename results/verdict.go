@@ -13,20 +13,20 @@ import (
 	"hammerlock/internal/human"
 )
 
-// InteractiveText warns the reader that a user has changed the run with the keyboard.
+// InteractiveText is the warning that a user changed the run with the keyboard.
 const InteractiveText = "changed interactively: the history has each change as a fault by hand"
 
-// Judgement is the result of judging a run, for people and for CI systems.
+// Judgement has the verdicts on a run, and facts about it for people and CI systems.
 type Judgement struct {
 	Topology string   `json:"topology"`
 	Lock     string   `json:"lock"`
 	Scenario string   `json:"scenario,omitempty"`
-	Strains  string   `json:"strains,omitempty"` // what the scenario strains, in words
+	Strains  string   `json:"strains,omitempty"` // see Run
 	Class    string   `json:"class,omitempty"`   // see Run
 	Faults   []string `json:"faults"`
 	Load     string   `json:"load,omitempty"`
 	Agents   string   `json:"agents,omitempty"`   // machines of the workers, and how well their clocks agreed
-	Errors   string   `json:"errors,omitempty"`   // errors of a run without a successful visit
+	Errors   string   `json:"errors,omitempty"`   // the errors, if no visit of the run was successful
 	Recovery string   `json:"recovery,omitempty"` // longest recovery and its parts
 	Stream   string   `json:"stream,omitempty"`   // what the replication streams show about the locks
 	Command  string   `json:"command"`
@@ -35,7 +35,7 @@ type Judgement struct {
 	Interactive bool              `json:"interactive,omitempty"`
 	Before      []string          `json:"attempts_before,omitempty"` // see Run
 	Stretched   int               `json:"stretched,omitempty"`       // see Run
-	Saved       string            `json:"saved,omitempty"`           // directory of the history
+	Saved       string            `json:"saved,omitempty"`           // directory of the saved run
 	Certified   string            `json:"certified,omitempty"`       // see Run
 	Seen        []Fact            `json:"seen,omitempty"`            // see Run
 	Verdicts    []checker.Verdict `json:"verdicts"`
@@ -60,7 +60,7 @@ func (r *Run) Judgement() Judgement {
 	return j
 }
 
-// Fact is a finding in one line: its subject, and a sentence.
+// Fact is an observation: a label and a sentence.
 type Fact struct {
 	Label string `json:"label"`
 	Text  string `json:"text"`
@@ -71,26 +71,26 @@ func (j *Judgement) Name() string {
 	return strings.TrimSpace(j.Topology + " " + j.Lock + " " + j.Scenario)
 }
 
-// NotRun is a scenario that was not run for a lock, and the reason. It is no verdict.
+// NotRun is a scenario that was not run for a lock, with the reason.
 type NotRun struct {
 	Topology string `json:"topology"`
 	Lock     string `json:"lock"`
 	Scenario string `json:"scenario"`
 	Why      string `json:"why"`
-	Unasked  bool   `json:"unasked,omitempty"` // there was no time for it
-	Ended    bool   `json:"ended,omitempty"`   // an earlier run has made it pointless
+	Unasked  bool   `json:"unasked,omitempty"` // no time was left for it
+	Ended    bool   `json:"ended,omitempty"`   // an earlier run has shown that it is of no use
 }
 
 // Name returns topology, lock and scenario.
 func (n *NotRun) Name() string { return n.Topology + " " + n.Lock + " " + n.Scenario }
 
-// WriteVerdicts writes the judgements in the form of Findings.
+// WriteVerdicts writes the judgements as Findings.Write does.
 func WriteVerdicts(w io.Writer, all []Judgement) error {
 	f := Findings{Judged: all, Whole: Weigh(all, nil, "", nil)}
 	return f.Write(w)
 }
 
-// write writes one judgement: the verdict, then each property, then the evidence of failures.
+// write writes the verdict on a run, then a line for each property, then the evidence of each failure.
 func (j *Judgement) write(p *human.Printer) {
 	status, text := worst(j.Verdicts)
 	scenario := ""
@@ -132,7 +132,7 @@ func (j *Judgement) write(p *human.Printer) {
 	p.Fact("repeat", j.Command)
 }
 
-// tell writes the meaning of a failure's cause, the evidence, and advice.
+// tell writes what the cause of a failure means, the evidence, and advice.
 func tell(p *human.Printer, v *checker.Verdict) {
 	p.Maybe("", glossary.FindCause(v.Cause).Means)
 	for _, sentence := range v.Story {
@@ -141,7 +141,7 @@ func tell(p *human.Printer, v *checker.Verdict) {
 	p.Maybe("what to do", v.Remedy)
 }
 
-// Title names a verdict by its property and its cause; without a cause, its status.
+// Title names the property that was judged and the cause of its failure, or else its status.
 func Title(v *checker.Verdict) string {
 	if v.Cause == "" {
 		return v.Checker + ": " + v.Status.String()
@@ -149,7 +149,7 @@ func Title(v *checker.Verdict) string {
 	return v.Checker + ": " + v.Cause
 }
 
-// evidence returns the story of a verdict, with the advice at the end.
+// evidence returns the story of a verdict; the last line is advice, if there is any.
 func evidence(v *checker.Verdict) []string {
 	if v.Remedy == "" {
 		return v.Story
@@ -157,13 +157,13 @@ func evidence(v *checker.Verdict) []string {
 	return append(slices.Clip(v.Story), "what to do: "+v.Remedy)
 }
 
-// sentence describes a failed verdict. It does not repeat the cause if the summary begins or ends with it.
+// sentence describes a failed verdict. It names the cause once, even if the summary begins or ends with the cause.
 func sentence(v *checker.Verdict) string {
 	text := strings.TrimSuffix(strings.TrimPrefix(v.Summary, v.Cause+": "), ": "+v.Cause)
 	return Title(v) + ": " + text
 }
 
-// Finding returns the summary of a verdict, including near misses.
+// Finding returns the summary of a verdict, and the numbers of near misses.
 func Finding(v *checker.Verdict) string {
 	text := v.Summary
 	for _, name := range slices.Sorted(maps.Keys(v.Misses)) {
@@ -172,9 +172,9 @@ func Finding(v *checker.Verdict) string {
 	return text
 }
 
-// worst returns the most important verdict: the first failure, or else the first inconclusive one. If most calls
-// ended in errors, that inconclusive verdict comes first, because it explains why other properties could not be
-// judged.
+// worst returns the status and the text of the most important verdict: the first failure, or else the first
+// inconclusive one. Among inconclusive verdicts, "most calls ended in errors" comes first, because it explains the
+// others.
 func worst(verdicts []checker.Verdict) (checker.Status, string) {
 	verdicts = slices.DeleteFunc(slices.Clone(verdicts), func(v checker.Verdict) bool {
 		return v.Status == checker.NotJudged
@@ -196,7 +196,7 @@ func worst(verdicts []checker.Verdict) (checker.Status, string) {
 	return best.Status, text
 }
 
-// Safety returns the worst status of a run, with a description.
+// Safety returns the worst status in a run, and the text of that verdict.
 func (r *Run) Safety() (checker.Status, string) { return worst(r.Verdicts) }
 
 func (r *Run) Failed() bool {
@@ -204,5 +204,5 @@ func (r *Run) Failed() bool {
 	return status == checker.Fail
 }
 
-// Status returns the worst status of a judgement, with a description.
+// Status returns the worst status in a judgement, and the text of that verdict.
 func (j *Judgement) Status() (checker.Status, string) { return worst(j.Verdicts) }

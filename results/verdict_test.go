@@ -34,8 +34,8 @@ func TestErrorsSpeakForARunThatIsUndecided(t *testing.T) {
 	}
 }
 
-// TestScenariosAreATable: a row says what its verdict is based on. A cause is told once, by the shortest story and
-// with its remedy. The verdict on the whole is last.
+// TestScenariosAreATable: each row says on which numbers its verdict is based. Each cause has one paragraph, with
+// its shortest story and advice. The verdict on all rows is last.
 func TestScenariosAreATable(t *testing.T) {
 	passed := Judgement{Topology: "single", Lock: "lease", Scenario: "contention",
 		Faults: []string{"stall-worker@granted", "stall-worker:300ms@1s"}, Took: 2600 * time.Millisecond,

@@ -15,23 +15,25 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Whole is the verdict on everything that a command has judged.
+// Whole is the common verdict on all runs of a command.
 type Whole struct {
 	Status checker.Status `json:"status"`
 	Text   string         `json:"text"`
 	Failed []string       `json:"failed,omitempty"`
-	// scenarios without a verdict, with the reasons; a pass may have a few
+	// Scenarios without a verdict, with the reasons. Whole can pass in spite of a few.
 	Open   []string `json:"undecided,omitempty"`
 	Extent *Extent  `json:"tried,omitempty"` // nil = no history was judged
 }
 
-// tolerated is the largest share of scenarios without a verdict with which the whole can pass.
+// tolerated limits the share of scenarios without a verdict in a Whole that passes.
 const tolerated = 0.1
 
-// Weigh makes one verdict from many judgements and from the scenarios that were not reached. The argument cut says
-// why the command ended early; empty = it did not. If some scenarios have no verdict, the whole passes only if these
-// are few and every class has a scenario that passed with enough activity. Without classes, every scenario needs a
-// verdict.
+// Weigh makes one verdict from all judgements; not has the scenarios that were not run. The argument cut is the
+// reason why the command ended early; empty = it did not.
+//
+// If some scenarios have no verdict, the result is a pass only if all of this is true: they are few, none of them
+// was a run without a scenario or with mostly errors, and in each class some scenario passed with enough activity.
+// Without classes, every scenario needs a verdict.
 func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole) {
 	w.Extent = ExtentOf(all)
 	var open []string
@@ -44,7 +46,7 @@ func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole
 			w.Failed = append(w.Failed, j.Name()+": "+text)
 		case checker.Inconclusive:
 			w.Open, open = append(w.Open, j.Name()+": "+text), append(open, cmp.Or(j.Scenario, j.Name()))
-			partial = partial || j.Scenario == "" || j.erred() // no other judgement can replace this one
+			partial = partial || j.Scenario == "" || j.erred() // no other judgement can make up for this one
 		}
 		if j.Scenario == "" {
 			what = "run"
@@ -76,7 +78,7 @@ func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole
 	return w
 }
 
-// safe tells whether there was enough activity and mutual exclusion held.
+// safe reports whether the run had enough activity, and mutual exclusion held.
 func (j *Judgement) safe() bool {
 	for _, name := range []string{enough, exclusion, history.Updates} {
 		if !slices.ContainsFunc(j.Verdicts,
@@ -87,15 +89,15 @@ func (j *Judgement) safe() bool {
 	return true
 }
 
-// erred tells whether most lock calls ended in errors although no fault was injected.
+// erred reports whether most lock calls ended in errors although no fault was injected.
 func (j *Judgement) erred() bool { return slices.ContainsFunc(j.Verdicts, mostErred) }
 
 func mostErred(v checker.Verdict) bool {
 	return v.Checker == history.Calls && 2*v.Misses[history.EndedInErrors] > v.Exposed
 }
 
-// NeverGranted returns a text if the lock was requested in the run and never granted: other scenarios would show
-// nothing. It is empty otherwise.
+// NeverGranted returns a text if workers requested the lock in a scenario and none got it. Then it is of no use to
+// run other scenarios. Otherwise the text is empty.
 func (r *Run) NeverGranted() string {
 	exposed := map[string]int64{enough: -1}
 	for _, v := range r.Verdicts {
@@ -107,7 +109,7 @@ func (r *Run) NeverGranted() string {
 	return "nothing was granted in " + r.Scenario + ", so that no other scenario can say more"
 }
 
-// Proof lists what a judgement is based on: the failure, the amount of activity, faults, and time.
+// Proof lists the facts behind a judgement: the failure, the amount of activity, the faults and the time.
 func (j *Judgement) Proof() string {
 	at := func(name string) *checker.Verdict {
 		i := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Checker == name })
@@ -139,7 +141,7 @@ func (j *Judgement) Proof() string {
 	return strings.Join(parts, ", ")
 }
 
-// broke returns the names of the faults, with their counts.
+// broke returns the names of the faults, each with the number of injections.
 func (j *Judgement) broke() (all []string) {
 	times := map[string]int{}
 	for _, f := range j.Faults {
@@ -151,7 +153,7 @@ func (j *Judgement) broke() (all []string) {
 	return all
 }
 
-// Findings is everything that a command has judged, for a text.
+// Findings are the verdicts of a command on all its runs, and what it writes besides.
 type Findings struct {
 	Judged []Judgement
 	NotRun []NotRun
@@ -162,8 +164,8 @@ type Findings struct {
 	Repeat string        // command that repeats everything
 }
 
-// Write writes the findings. A single run gets the verdict and all details. Several runs get a row each, then each
-// cause once with evidence and advice, and then the verdict on the whole.
+// Write writes the findings. A single run gets all details. Several runs get one row each; then each cause gets a
+// paragraph with evidence and advice, and the verdict on all of them comes last.
 func (f *Findings) Write(w io.Writer) error {
 	p := &human.Printer{W: w}
 	if len(f.Judged) == 1 && len(f.NotRun) == 0 {
@@ -201,8 +203,8 @@ func (f *Findings) close(p *human.Printer) {
 	}
 }
 
-// rows writes a row for each run, and for each scenario for which there was no time. Scenarios that do not apply to a
-// lock share a row.
+// rows writes one row for each run, and one for each scenario for which no time was left. The scenarios that do not
+// apply to a lock share one row.
 func (f *Findings) rows(p *human.Printer) {
 	title, width := (*Judgement).title, 0
 	if where := f.oneLock(); where != "" {
@@ -254,8 +256,8 @@ func (f *Findings) rows(p *human.Printer) {
 	}
 }
 
-// oneLock returns the lock and its topologies if there is only one lock and each scenario occurs once. Then the names
-// of scenarios identify the rows. It is empty otherwise.
+// oneLock returns the names of the lock and its topologies, if there is only one lock and each scenario occurs once.
+// The names of scenarios are then enough to identify rows. Otherwise it returns "".
 func (f *Findings) oneLock() string {
 	scenarios, topologies := map[string]bool{"": true}, map[string]bool{}
 	for i := range f.Judged {
@@ -275,8 +277,8 @@ func (j *Judgement) title() string {
 	return j.Name()
 }
 
-// failure returns the first failed verdict; nil if there is none. A verdict without evidence gets the story of another
-// one with the same cause.
+// failure returns the first failed verdict; nil = there is none. If this verdict has no evidence, it gets the story
+// of another verdict with the same cause.
 func (j *Judgement) failure() *checker.Verdict {
 	i := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Status == checker.Fail })
 	if i < 0 {
@@ -292,13 +294,14 @@ func (j *Judgement) failure() *checker.Verdict {
 	return &v
 }
 
-// Failure is a cause with the indices of the judgements that found it. The first of these has the shortest story.
+// Failure is a cause, and the indices of the judgements in which it occurs. The first of these judgements has the
+// shortest story.
 type Failure struct {
 	*checker.Verdict
 	In []int
 }
 
-// Failures lists the causes of failures, the most frequent first.
+// Failures lists the causes of failures; the most frequent one comes first.
 func Failures(judged []Judgement) (all []Failure) {
 	for i := range judged {
 		v := judged[i].failure()
@@ -320,7 +323,7 @@ func Failures(judged []Judgement) (all []Failure) {
 	return all
 }
 
-// Means describes the cause in words.
+// Means explains the cause in words.
 func (x *Failure) Means() string { return glossary.FindCause(x.Cause).Means }
 
 func (x *Failure) write(p *human.Printer, judged []Judgement) {
