@@ -41,8 +41,7 @@ type Run struct {
 	// Class is one of scenarios.Classes, the kinds of scenarios; empty = none.
 	Class   string `json:"class,omitempty"`
 	Service string `json:"service,omitempty"` // how a service under test was called; empty = no service
-	// Wire describes the traffic of an observed program; empty = the suite's own workers made the
-	// load.
+	// Wire describes the traffic of an observed program; empty = the suite's own workers made the load.
 	Wire    string   `json:"wire,omitempty"`
 	Seen    []Fact   `json:"seen,omitempty"`  // observations that are no violations
 	Locks   *Locks   `json:"locks,omitempty"` // measurements of the locks of a program under test

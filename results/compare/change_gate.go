@@ -10,11 +10,11 @@ import (
 	"hammerlock/results"
 )
 
-// RegressionGate is an assertion that fails if any metric has become worse.
+// RegressionGate is the text of the assertion that no metric has become worse.
 const RegressionGate = "regression"
 
-// ChangeGate is an assertion about a comparison: how much a metric may change. Without a metric, no metric may become
-// worse.
+// ChangeGate is an assertion about a comparison. It limits the change of one metric. If it has no metric, no metric
+// may become worse.
 type ChangeGate struct{ Gate }
 
 // ParseChangeGate reads a text such as "response.p99<+10%" or "regression".
@@ -30,33 +30,33 @@ func ParseChangeGate(text string) (ChangeGate, error) {
 	return ChangeGate{g}, errors.Join(err, g.Whole())
 }
 
-// difference is the difference between two sides in a metric.
+// difference is the difference between two sides of a comparison in one metric.
 type difference struct {
 	metric    results.Metric
 	about     string
-	runs      int // runs, or pairs, that have the metric
-	made      int // all that were made
+	runs      int // number of runs, or pairs, that have the metric
+	made      int // number of all runs, or pairs
 	effect    effect
 	change    float64
-	low, high float64 // infinite if there are too few runs
-	floor     float64 // noise floor; infinite if there are too few runs
+	low, high float64 // confidence interval of change; infinite = too few runs
+	floor     float64 // smaller changes are noise; infinite = too few runs
 	saturated bool
-	least     int           // fewest runs, or pairs, that can tell a change from noise
-	unit      string        // "runs" or "pairs", and the flag for more of them
+	least     int           // at least so many runs, or pairs, can tell a change from noise
+	unit      string        // "runs" or "pairs", with the flag that sets their number
 	each      time.Duration // duration of one run or pair
 }
 
 const maxRuns = 1000
 
-// enough describes how many runs or pairs the assertion needs, and how long they take. The argument is a first
-// estimate.
+// enough says how many runs or pairs a decision needs, and how long they take. The argument is a first estimate of
+// their number.
 func (d *difference) enough(n float64) string {
 	if n > maxRuns {
 		return "more runs do not help against so much noise: a calmer machine does, or a rate that it serves with " +
 			"ease (--rate)"
 	}
 	n, without := max(n, float64(d.least)), ""
-	if d.runs > 0 && d.runs < d.made { // as large a part of more runs will lack the metric
+	if d.runs > 0 && d.runs < d.made { // the metric will also be missing in some of the additional runs
 		n = max(n*float64(d.made)/float64(d.runs), float64(d.made+1))
 		without = fmt.Sprintf("; only %d of %d have %s", d.runs, d.made, d.metric.Name)
 	}
@@ -65,7 +65,7 @@ func (d *difference) enough(n float64) string {
 		max((time.Duration(n)*d.each).Round(time.Second), time.Second), without)
 }
 
-// spoiled tells whether the load generator was too slow in some runs, so that the difference means nothing.
+// spoiled reports whether the load generator was too slow in some runs, so that the difference says nothing.
 func (d *difference) spoiled() bool { return d.saturated && d.metric.Timed() }
 
 func checkAll(gates []ChangeGate, all []difference) (checked []GateResult) {
@@ -77,8 +77,8 @@ func checkAll(gates []ChangeGate, all []difference) (checked []GateResult) {
 
 const spoiledRuns = "the generator was saturated or disturbed"
 
-// check checks the assertion against the differences. A change within the noise passes, unless the noise is large
-// enough to hide a forbidden change.
+// check checks the assertion against all differences in its metric. A change that may be noise passes, unless the
+// noise is so large that it could hide a forbidden change.
 func (g *ChangeGate) check(all []difference) (checked []GateResult) {
 	if g.Metric.Name == "" {
 		return []GateResult{regressions(all)}
@@ -110,7 +110,7 @@ func (g *ChangeGate) judge(d *difference) GateResult {
 		r.Status, r.Summary = GateUnderpowered, "too few runs to tell a change from noise: "+d.enough(0)
 	case d.effect == noise && d.floor > math.Abs(g.limit) && !(g.holds(d.low) && g.holds(d.high)):
 		r.Status = GateUnderpowered
-		// noise shrinks with the square root of the number of runs
+		// Four times as many runs halve the noise.
 		hidden := d.floor / max(math.Abs(g.limit), 0.001)
 		r.Summary += fmt.Sprintf(", noise; changes up to %s could not be seen: %s", signed(d.floor),
 			d.enough(float64(d.runs)*hidden*hidden))
@@ -123,8 +123,8 @@ func (g *ChangeGate) judge(d *difference) GateResult {
 	return r
 }
 
-// regressions fails if a metric has certainly become worse. Otherwise it passes only if no metric is in doubt, because
-// a metric in doubt may hide a regression.
+// regressions checks that no metric has become worse. It fails if one certainly has. Otherwise it is inconclusive if
+// the generator was too slow to judge some metric, because that metric may have become worse.
 func regressions(all []difference) GateResult {
 	r := GateResult{Gate: RegressionGate, Status: GatePass, Summary: "nothing became worse that is more than noise"}
 	judged, worse, doubted := 0, "", ""

@@ -13,14 +13,14 @@ import (
 	"hammerlock/results"
 )
 
-// machine invents runs as on a shared machine. Latencies vary log-normally from run to run, some runs are disturbed,
-// and the speed wanders and drifts.
+// machine invents the runs of a shared machine. Latencies vary log-normally from run to run, some runs are
+// disturbed, and the machine gradually becomes faster or slower.
 type machine struct {
 	rand   *rand.Rand
 	at     time.Time
 	noise  float64 // noise of a single run
 	drift  float64 // steady change from run to run
-	wander float64 // part of it that the next run keeps
+	wander float64 // share of the deviation that the next run keeps
 	mood   float64
 }
 

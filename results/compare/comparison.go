@@ -14,8 +14,8 @@ import (
 	"hammerlock/results"
 )
 
-// Comparison is a table. For each group of runs and each metric it has a value for each side, and the difference of
-// that value from the first side's.
+// Comparison is a table: for each group of runs and each metric, it has the value of each side, and how much this
+// value differs from that of the first side.
 type Comparison struct {
 	Sides  []string     `json:"sides"`
 	By     []string     `json:"by"`
@@ -23,10 +23,10 @@ type Comparison struct {
 	Notes  []string     `json:"notes"`
 	Gates  []GateResult `json:"gates,omitempty"`
 
-	labels []string // names of the sides, with the settings in which they differ
+	labels []string // names of the sides, with the settings in which the sides differ
 }
 
-// group is a set of runs that are compared with each other, such as those of one topology.
+// group has runs that are compared with each other, such as those with the same topology.
 type group struct {
 	Name string `json:"name"`
 	Rows []row  `json:"rows"`
@@ -38,25 +38,25 @@ type row struct {
 	metric results.Metric
 }
 
-// figure is the value of a metric for one side.
+// figure is the value of a metric for one side, the median of its runs.
 type figure struct {
 	Runs   int     `json:"runs"` // number of runs that have the metric
 	Median float64 `json:"median"`
-	// lower end of the 95 % confidence interval of the median; null if there are too few runs
+	// Low and High are the ends of the 95 % confidence interval of the median; null = too few runs.
 	Low    *float64 `json:"low"`
 	High   *float64 `json:"high"`
 	P      float64  `json:"p"`      // p-value of the Mann-Whitney U test against the first side
-	Change float64  `json:"change"` // difference from the first side, as a share of the first side's value
+	Change float64  `json:"change"` // difference from the first side, as a share of that side's value
 	Effect effect   `json:"effect"`
 
 	sample    *benchmath.Sample
-	made      int           // number of runs, with those that lack the metric
-	saturated bool          // the load generator was too slow in one of the runs
+	made      int           // number of runs, including those without the metric
+	saturated bool          // the load generator was too slow in some run
 	took      time.Duration // mean duration of a run
 }
 
-// New compares every side with the first one. The argument by lists the settings by which runs are grouped; by default
-// topology and lock, without those in which the sides differ.
+// New compares each side with the first one. Runs are grouped by the settings in the argument by. If it is empty,
+// they are grouped by topology and lock, unless the sides differ in these.
 func New(sides []Side, by []string, metrics []results.Metric) *Comparison {
 	if len(by) == 0 {
 		by = agreement(sides)
@@ -105,7 +105,7 @@ func newFigure(m results.Metric, runs []*results.Run) figure {
 	return c
 }
 
-// compare compares each side with the first one.
+// compare compares each side with the first one, in this metric.
 func (r *row) compare() {
 	first := &r.Cells[0]
 	for i := range r.Cells[1:] {
@@ -121,7 +121,7 @@ func (r *row) compare() {
 	}
 }
 
-// each calls f for every cell except those of the first side.
+// each calls f for every cell of the table, except those of the first side; k is the number of the side.
 func (c *Comparison) each(f func(g *group, r *row, k int)) {
 	for i := range c.Groups {
 		for j := range c.Groups[i].Rows {
@@ -133,9 +133,9 @@ func (c *Comparison) each(f func(g *group, r *row, k int)) {
 	}
 }
 
-// decide separates differences from noise, with Holm's procedure (1979) over all tests of the table. It compares the
-// p-values, in ascending order, with alpha divided by the number of remaining tests. It stops at the first one that is
-// too large.
+// decide tells differences from noise by Holm's procedure (1979): many tests together shall find a false difference
+// in only 5 % of all tables. It goes through the p-values in ascending order. A p-value must be at most 5 % divided
+// by the number of tests that remain; it stops at the first one that is greater.
 func (c *Comparison) decide() {
 	type test struct {
 		*figure
@@ -153,7 +153,7 @@ func (c *Comparison) decide() {
 			return
 		}
 		switch {
-		case t.Change == 0: // the distributions differ, but not their medians
+		case t.Change == 0: // the medians are equal, although the distributions differ
 		case t.Change > 0 == t.more:
 			t.Effect = Better
 		default:
@@ -162,7 +162,7 @@ func (c *Comparison) decide() {
 	}
 }
 
-// enough adds a note if there are too few runs to find any difference. The note says how many runs each side needs.
+// enough adds a note if no difference could be found with so few runs. The note says how many runs each side needs.
 func (c *Comparison) enough() {
 	tests, fewest := 0, math.MaxInt
 	c.each(func(_ *group, r *row, k int) {
@@ -186,7 +186,7 @@ func (c *Comparison) enough() {
 	}
 }
 
-// Undecided returns a text if there are too few runs to find any difference; else it is empty.
+// Undecided returns a text if no difference could be found with so few runs; otherwise it returns "".
 func (c *Comparison) Undecided() string {
 	undecided := tooFew
 	c.each(func(_ *group, r *row, k int) {
@@ -197,8 +197,9 @@ func (c *Comparison) Undecided() string {
 	return undecided
 }
 
-// runsNeeded returns the smallest number of runs of each side with which the U test can find the clearest possible
-// difference. The argument is the number of tests in the table. Only 2 of all ways to choose k of 2k runs are so clear.
+// runsNeeded returns the smallest number of runs of each side with which some difference can be found. The clearest
+// difference is that all k runs of one side are better than all k of the other. Without a real difference, this
+// happens in 2 of all ways to divide 2k runs. The argument is the number of tests in the table.
 func runsNeeded(tests int) int {
 	ways := 1.0
 	for k := 1; ; k++ {
@@ -209,8 +210,8 @@ func runsNeeded(tests int) int {
 	}
 }
 
-// notes lists other settings in which the sides differ, failures, and whether the order of the runs may explain a
-// difference.
+// notes lists facts that limit the comparison: other settings in which the sides differ, failures, slow load
+// generators, and runs that were not made in turns.
 func notes(sides []Side, by []string) (all []string) {
 	for _, p := range properties {
 		if texts, same := p.ofAll(sides); !same && p.use&note != 0 && !slices.Contains(by, p.name) {
@@ -248,7 +249,7 @@ func runNames(s *Side) []string {
 	return human.Names(s.Runs, func(r results.Run) string { return r.Name })
 }
 
-// distinct puts letters before the names of sides if two of them have the same name.
+// distinct returns the names, with a letter before each of them if two names are equal.
 func distinct(names []string) []string {
 	if len(slices.Compact(slices.Sorted(slices.Values(names)))) == len(names) {
 		return names
@@ -264,7 +265,7 @@ func sideNames(sides []Side) []string {
 	return human.Names(sides, func(s Side) string { return s.Name })
 }
 
-// labels returns the names of the sides, each with the settings in which the sides differ.
+// labels returns the names of the sides, with the settings in which the sides differ.
 func labels(sides []Side, by []string) []string {
 	all := sideNames(sides)
 	for _, p := range properties {
@@ -278,7 +279,7 @@ func labels(sides []Side, by []string) []string {
 	return all
 }
 
-// apart tells whether all runs of one side were made before all runs of the other.
+// apart reports whether all runs of one side were made before all runs of the other side.
 func apart(a, b []results.Run) bool {
 	if len(a) == 0 || len(b) == 0 || len(a)+len(b) < 3 {
 		return false
@@ -288,8 +289,8 @@ func apart(a, b []results.Run) bool {
 		slices.MaxFunc(b, order).Started.Before(slices.MinFunc(a, order).Started)
 }
 
-// CheckGates checks assertions about the change from the first side to every other side. No side is compared with
-// itself, so the noise floor is computed from the confidence intervals of both sides.
+// CheckGates checks assertions about the changes from the first side to each other side. The noise floor follows
+// from the confidence intervals of both medians, because no side was measured twice as in a Trial.
 func (c *Comparison) CheckGates(gates []ChangeGate) {
 	var all []difference
 	tests := 0

@@ -1,6 +1,6 @@
-// Package compare distinguishes differences between runs from noise. It compares saved runs, and trials in which two
-// settings take turns, and it searches for the highest load at which an objective holds. It checks assertions (gates)
-// on runs and on changes. It starts no run.
+// Package compare tells differences between runs from noise. It compares saved runs, and trials, in which two
+// settings take turns. It also searches for the highest load at which an objective holds, and checks assertions
+// (gates). It does not start runs.
 package compare
 
 import (
@@ -13,26 +13,26 @@ import (
 	"hammerlock/internal/human"
 )
 
-// The significance level holds for a whole table: of 100 tables that compare a setting with itself, 5 show any
-// difference.
+// These levels hold for a whole table. If a setting is compared with itself in 100 tables, about 5 of the tables
+// show some difference.
 const (
 	familyAlpha = 0.05
 	confidence  = 0.95
 )
 
-// effect is the result of a comparison of two values.
+// effect says how a value differs from the value of the first side.
 type effect string
 
 // The effects.
 const (
-	none   effect = ""  // the value is of the first side, or cannot be compared
+	none   effect = ""  // a value of the first side, or one that cannot be compared
 	few    effect = "?" // too few runs to tell a difference from noise
 	noise  effect = "~"
 	Better effect = "better"
 	Worse  effect = "worse"
 )
 
-// Class returns a name for style sheets: better, worse or plain.
+// Class returns the name of a style: better, worse or plain.
 func (e effect) Class() string {
 	if e == Better || e == Worse {
 		return string(e)
@@ -40,17 +40,18 @@ func (e effect) Class() string {
 	return "plain"
 }
 
-// words describes the effect; found is the text for a difference.
+// words returns one of the three texts: nothing for no data, within for noise, and found for a difference.
 func (e effect) words(nothing, within, found string) string {
 	return cmp.Or(map[effect]string{none: nothing, few: tooFew, noise: within}[e], found)
 }
 
-// ratios explains a noise floor. It is the same for a change and for its reverse.
+// ratios explains the unit of a noise floor, which is the same for a change and for its reverse.
 const ratios = "It counts ratios: ± 100 % is from half to double."
 
 const tooFew = "not enough runs to say"
 
-// gated converts the effect for assertions, which themselves find out whether there are too few runs.
+// gated converts the effect for assertions. These check themselves whether there are too few runs, so it returns
+// noise instead of few.
 func (e effect) gated() effect {
 	if e == few {
 		return noise
@@ -58,7 +59,7 @@ func (e effect) gated() effect {
 	return e
 }
 
-// median returns the median of a sample, with a confidence interval from order statistics.
+// median returns the median of values and its confidence interval, computed from order statistics.
 func median(values []float64, level float64) benchmath.Summary {
 	return benchmath.AssumeNothing.Summary(benchmath.NewSample(values, &benchmath.DefaultThresholds), level)
 }
@@ -70,7 +71,7 @@ func finite(x float64) *float64 {
 	return &x
 }
 
-// change returns the difference between two values, as a share of the first one.
+// change returns the difference of two values as a share of the first one: 0.1 = 10 % more.
 func change(from, to float64) float64 {
 	switch {
 	case from == to:
@@ -91,7 +92,7 @@ func whole(x float64) string {
 
 func signed(x float64) string { return signedBeside(x, x) }
 
-// signedBeside formats a change with as many digits as tell it from a limit.
+// signedBeside formats a change with its sign, and with enough digits to show that it differs from a limit.
 func signedBeside(x, limit float64) string {
 	text := human.NumberBeside(100*math.Abs(x), 100*math.Abs(limit)) + " %"
 	switch {

@@ -13,28 +13,29 @@ import (
 	"hammerlock/results"
 )
 
-// Gate is an assertion about a run ("response.p99<50ms"), about one of its phases ("steady:response.p99<50ms"), or
-// about the change in a comparison ("response.p99<+10%").
+// Gate is an assertion. It is about a run ("response.p99<50ms"), about a phase of a run
+// ("steady:response.p99<50ms"), or about the change in a comparison ("response.p99<+10%").
 type Gate struct {
 	Text     string
 	Phase    string // name of the phase; empty = the whole run
-	Abort    bool   // a run that does not satisfy the Gate is ended early
+	Abort    bool   // end a run early when it does not satisfy the Gate
 	Metric   results.Metric
-	Relative bool // the limit is relative to the first side: 0.1 = 10 % more
+	Relative bool // the limit is a change from the first side: 0.1 = 10 % more
 	op       string
 	limit    float64
 }
 
-// operators lists the comparison operators. A longer operator stands before its prefix: <= before <.
+// operators lists the comparison operators. Since <= begins with <, it must come first.
 var operators = []string{"<=", ">=", "<", ">", "=="}
 
 const gateForm = "METRIC OPERATOR VALUE, as in response.p99<50ms, throughput>1000/s, fairness.jain>0.8 or " +
 	"cost.round_trips<=2.1"
 
-// abort is the suffix of a Gate that ends runs early.
+// abort is the suffix of a Gate that can end a run early.
 const abort = " abort"
 
-// ParseGate parses a Gate: [PHASE:]METRIC OPERATOR VALUE[ abort]. Its error lists the valid choices.
+// ParseGate parses a Gate: [PHASE:]METRIC OPERATOR VALUE[ abort]. If the text is wrong, the error lists what is
+// allowed.
 func ParseGate(text string) (g Gate, err error) {
 	text = strings.TrimSpace(text)
 	if strings.ContainsAny(text, "&|,;") {
@@ -62,15 +63,15 @@ func ParseGate(text string) (g Gate, err error) {
 	return g, errors.Join(err, g.inTime(), g.parseLimit(strings.TrimSpace(rest[len(g.op):])))
 }
 
-// late lists metrics that are known only after a run. ofRuns lists metrics that only whole runs have.
+// late lists metrics that are unknown until the run has ended. ofRuns lists metrics that phases do not have.
 var (
 	late   = []string{"counter.lost", "cost.round_trips", "cost.commands", "cost.server_cpu"}
 	ofRuns = []string{"counter.lost", "cost.round_trips", "unavailable.total", "unavailable.longest",
 		"recovery.longest"}
 )
 
-// inTime returns an error in two cases: the Gate ends runs early, but its metric is known only after the run; or the
-// Gate is about a phase, but only whole runs have its metric.
+// inTime returns an error if the Gate needs its metric too early or for a phase. It cannot end a run early with a
+// metric that is only known later, and it cannot check a phase with a metric of the whole run.
 func (g *Gate) inTime() error {
 	switch name := g.Metric.Name; {
 	case g.Abort && slices.Contains(late, name):
@@ -88,7 +89,8 @@ func (g *Gate) Whole() error {
 	return nil
 }
 
-// parseLimit parses a value of the metric, or a change. Without a metric, the text must be a change.
+// parseLimit parses the limit: a value of the metric, or a change such as +10%. Without a metric it must be a
+// change.
 func (g *Gate) parseLimit(text string) (err error) {
 	number, ok := strings.CutSuffix(text, "%")
 	switch {
@@ -111,31 +113,31 @@ func (g *Gate) holds(v float64) bool {
 		strings.HasSuffix(g.op, "=")
 }
 
-// GateStatus is the result of a Gate. The zero value is no pass.
+// GateStatus is the result of a Gate.
 type GateStatus string
 
 // The results of a Gate.
 const (
 	GateNoData       GateStatus = "no data"
-	GateNotReached   GateStatus = "not reached"  // another Gate had ended the run before
+	GateNotReached   GateStatus = "not reached"  // another Gate ended the run before
 	GateUnderpowered GateStatus = "underpowered" // too little was measured
 	GateInconclusive GateStatus = "inconclusive" // the measurements cannot be trusted
 	GateFail         GateStatus = "fail"
 	GatePass         GateStatus = "pass"
 )
 
-// GateResult is the result of a Gate, with the value.
+// GateResult is the result of a Gate, and the value that it was checked against.
 type GateResult struct {
 	Gate     string     `json:"gate"`
 	Topology string     `json:"topology,omitempty"`
 	Lock     string     `json:"lock,omitempty"`
 	Status   GateStatus `json:"status"`
 	Summary  string     `json:"summary"`
-	Value    *float64   `json:"value"` // null if there is no value
+	Value    *float64   `json:"value"` // null = there is no value
 	Runs     int        `json:"runs"`
 }
 
-// Check checks the Gate against the median of repeated runs.
+// Check checks the Gate against the median of the runs.
 func (g *Gate) Check(runs []*results.Run) GateResult {
 	r := GateResult{Gate: g.Text, Status: GateNoData, Runs: len(runs), Summary: "no run has data for it"}
 	if len(runs) == 0 {
@@ -193,8 +195,8 @@ func (g *Gate) Check(runs []*results.Run) GateResult {
 	return r
 }
 
-// outcome returns the status for a value. If the value is a lower bound of the true one, it can prove only that an
-// upper limit is exceeded, or that a lower limit is kept.
+// outcome returns the status for a measured value. If the value is only a lower bound of the true value, it can only
+// prove two things: that the true value exceeds an upper limit, or that it satisfies a lower limit.
 func (g *Gate) outcome(v float64, support results.Support) GateStatus {
 	holds, fromAbove := g.holds(v), !strings.HasPrefix(g.op, ">")
 	switch {

@@ -9,25 +9,25 @@ import (
 	"hammerlock/results"
 )
 
-// Side is one side of a comparison: repeated runs, with a name.
+// Side is one side of a comparison: a name, and repeated runs.
 type Side struct {
 	Name string
 	Runs []results.Run
 }
 
-// property is a setting in which runs may differ.
+// property is a setting that may differ between runs.
 type property struct {
 	name string
 	of   func(*results.Run) string
 	use  use
 }
 
-// use is a set of flags for the use of a property.
+// use is a set of flags: they say for what a property is used.
 type use int
 
 const (
 	key    use = 1 << iota // runs can be grouped by it
-	repeat                 // repeated runs must have the same value
+	repeat                 // repetitions of a run must have the same value
 	note                   // a comparison mentions it if the sides differ
 )
 
@@ -47,7 +47,7 @@ var properties = []property{
 	}, note},
 }
 
-// used lists the names of the properties with any of these flags.
+// used lists the names of the properties that have one of these flags.
 func used(as use) (names []string) {
 	for _, p := range properties {
 		if p.use&as != 0 {
@@ -57,10 +57,10 @@ func used(as use) (names []string) {
 	return names
 }
 
-// Groupings lists the names of properties by which runs can be grouped.
+// Groupings lists the properties by which users can group runs.
 func Groupings() []string { return used(key) }
 
-// agreement returns the default grouping: topology and lock, without those in which the sides differ.
+// agreement returns the default grouping: topology and lock, unless the sides differ in these.
 func agreement(sides []Side) (by []string) {
 	for _, p := range properties {
 		if _, same := p.ofAll(sides); same && p.use&repeat != 0 {
@@ -70,7 +70,7 @@ func agreement(sides []Side) (by []string) {
 	return by
 }
 
-// ofAll returns the values of each side as text, and whether all sides have the same values.
+// ofAll returns the values of the property on each side as a text, and whether all sides have the same values.
 func (p *property) ofAll(sides []Side) (texts []string, same bool) {
 	var first []string
 	same = true
@@ -90,8 +90,8 @@ func (p *property) ofAll(sides []Side) (texts []string, same bool) {
 	return texts, same
 }
 
-// groupSides divides runs into groups, in the order of their first runs. Each group has a list of runs for every
-// side.
+// groupSides divides the runs into groups, by the properties in the argument by. Each group has a list of runs for
+// each side; names has the groups in the order of their first runs.
 func groupSides(sides []Side, by []string) (names []string, groups map[string][][]*results.Run) {
 	groups = map[string][][]*results.Run{}
 	for i := range sides {
@@ -114,7 +114,7 @@ func groupSides(sides []Side, by []string) (names []string, groups map[string][]
 	return names, groups
 }
 
-// CheckGates checks every Gate against the runs of each combination of topology and lock.
+// CheckGates checks every Gate, separately for each combination of topology and lock.
 func CheckGates(gates []Gate, runs []results.Run) (all []GateResult) {
 	names, groups := groupSides([]Side{{Runs: runs}}, used(repeat))
 	for _, name := range names {

@@ -7,8 +7,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Mark is the first line of a comment on a pull request. A later CI run finds the comment by this line and replaces
-// it.
+// Mark is the first line of the comment on a pull request. A later CI run finds its old comment by this line and
+// replaces it.
 const Mark = "<!-- hammerlock comparison -->"
 
 func (v *View) WriteMarkdown(w io.Writer) error {
@@ -42,7 +42,8 @@ func (v *View) WriteMarkdown(w io.Writer) error {
 	return p.Err
 }
 
-// markdown writes a row for each metric and each side except the first, whose values are in a column.
+// markdown writes a table with the values of the first side in a column. It has a row for each metric and each other
+// side.
 func (t *Table) markdown(p *human.Printer, sides []string) {
 	p.Line("")
 	if t.Name != "" {
@@ -69,7 +70,7 @@ func (t *Table) markdown(p *human.Printer, sides []string) {
 	}
 }
 
-// inline escapes Markdown and the separator of table cells.
+// inline escapes Markdown characters, so that a text can stand in a table cell.
 func inline(text string) string {
 	return strings.NewReplacer("|", "\\|", "\n", " ", "<", "&lt;", "*", "\\*", "_", "\\_", "`", "'", "[",
 		"\\[").Replace(text)

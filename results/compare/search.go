@@ -8,39 +8,39 @@ import (
 	"hammerlock/internal/human"
 )
 
-// probe is one measurement of a search: a value, and whether the objective held at that value.
+// probe is one measurement of a search: a value of the setting, and whether the objective held there.
 type probe struct {
 	At     float64    `json:"at"`
 	Result GateResult `json:"result"`
 }
 
-// Search looks for the highest value of a setting at which an objective holds.
+// Search looks for the highest value of a setting, such as the load, at which an objective holds.
 type Search struct {
-	From, Most float64 // first value to try, and largest value to try
+	From, Most float64 // the first and the largest value to try
 	Step       float64 // precision of the result, as a share of the value
 	Whole      bool    // the setting is an integer
 	Try        func(at float64) (GateResult, error)
 }
 
-// Found is the result of a search: the highest value at which the objective held, and the next value, at which it did
-// not.
+// Found is the result of a Search: the highest value at which the objective held, and the next higher value that was
+// tried, at which it failed.
 type Found struct {
 	Objective string     `json:"objective"`
 	Over      string     `json:"over"`
-	Holds     *float64   `json:"holds"` // null if the objective held nowhere
+	Holds     *float64   `json:"holds"` // null = the objective held at no value
 	Breaks    *float64   `json:"breaks"`
-	Status    GateStatus `json:"status"` // pass = both values were confirmed
+	Status    GateStatus `json:"status"` // pass = repeated measurements confirm both values
 	Reason    string     `json:"reason"`
 	Probes    []probe    `json:"probes"`
 
 	text func(at float64) string
 }
 
-// A value is confirmed if most of several measurements agree.
+// A value is measured up to 3 times; 2 equal results confirm it.
 const (
 	looks    = 3
 	majority = looks/2 + 1
-	attempts = 4 // number of times to look for an edge that can be confirmed
+	attempts = 4 // how often to search for two values that can be confirmed
 )
 
 type search struct {
@@ -49,8 +49,9 @@ type search struct {
 	err   error
 }
 
-// Run increases the value in growing steps until the objective fails, and then bisects. Then it repeats measurements on
-// both sides of the edge. If the measurements on one side do not confirm it, the search continues on that side.
+// Run tries greater and greater values until the objective fails, and then bisects. It repeats the measurements at
+// the highest value that held and at the lowest that failed. If one of them is not confirmed, the search goes on
+// from there.
 func (s Search) Run() (Found, error) {
 	w := &search{Search: s, found: Found{text: s.Text}}
 	low, high := w.bracket()
@@ -90,7 +91,7 @@ func (s *Search) Text(at float64) string {
 	return human.Number(at)
 }
 
-// contradictions says how many measurements disagree with an edge; empty if none does.
+// contradictions says how many measurements disagree with the result; empty = none does.
 func (w *search) contradictions(low, high float64) string {
 	below, above := 0, 0
 	for _, p := range w.found.Probes {
@@ -108,7 +109,7 @@ func (w *search) contradictions(low, high float64) string {
 		human.Quantity(len(w.found.Probes), "run"), below, w.Text(low), above, w.Text(high))
 }
 
-// over tells whether a measurement had no result, which ends the search.
+// over reports whether the search must end, because a measurement had no usable result.
 func (w *search) over() bool { return w.found.Status != "" }
 
 // least returns the smallest value to try.
@@ -119,7 +120,7 @@ func (s *Search) least() float64 {
 	return s.From / 1024
 }
 
-// look tells whether the objective holds at a value.
+// look measures at a value, and reports whether the objective holds there.
 func (w *search) look(at float64) bool {
 	if w.over() {
 		return false
@@ -136,8 +137,8 @@ func (w *search) look(at float64) bool {
 	return r.Status == GatePass
 }
 
-// bracket returns a value at which the objective holds, and a greater value at which it fails. If no such value was
-// found, the first result is 0, and the second is infinite.
+// bracket returns a value at which the objective holds, and a greater one at which it fails. If it holds at no
+// value, low is 0. If it fails at no value, high is infinite.
 func (w *search) bracket() (low, high float64) {
 	switch {
 	case w.look(w.From):
@@ -174,7 +175,7 @@ func (w *search) round(x float64) float64 {
 	return x
 }
 
-// bisect halves the interval at its geometric mean until the interval is narrow enough.
+// bisect narrows the interval until it is as small as Step, each time at the geometric mean of its ends.
 func (w *search) bisect(low, high float64) (float64, float64) {
 	for high/low > 1+w.Step && !(w.Whole && high-low <= 1) {
 		at := w.round(math.Sqrt(low * high))
@@ -193,7 +194,8 @@ func (w *search) bisect(low, high float64) (float64, float64) {
 	return low, high
 }
 
-// confirm repeats a measurement until most measurements agree, including the first one.
+// confirm repeats a measurement, whose first result was the argument want. It returns true if most results are the
+// same.
 func (w *search) confirm(at float64, want GateStatus) bool {
 	agree, differ := 1, 0
 	for agree < majority && differ < majority && !w.over() {

@@ -53,8 +53,8 @@ func TestSearchOfWholeNumbers(t *testing.T) {
 	}
 }
 
-// TestSearchTellsWhatContradictsIt: most of the runs confirm an edge, and the text says that others do not. Workers are
-// whole numbers.
+// TestSearchTellsWhatContradictsIt: most runs confirm the result, but some contradict it, and the text must say so.
+// The setting is a number of workers, so its values are whole numbers.
 func TestSearchTellsWhatContradictsIt(t *testing.T) {
 	tried := map[float64]int{}
 	f, err := Search{From: 8, Most: 4096, Step: 0.05, Whole: true, Try: func(at float64) (GateResult, error) {

@@ -10,7 +10,7 @@ import (
 	"hammerlock/results"
 )
 
-// WriteText writes the comparison as text. The sign ~ marks a difference that may be noise.
+// WriteText writes the comparison as text. The sign ~ marks a change that may be noise.
 func (c *Comparison) WriteText(w io.Writer) error {
 	p := &human.Printer{W: w}
 	for _, g := range c.Groups {
@@ -35,7 +35,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	return p.Err
 }
 
-// writeRow writes a row of the table. Each side except the first has its change beside it.
+// writeRow writes a row of the table. After the value of each side except the first comes its change.
 func writeRow(p *human.Printer, label string, cells []string, change func(int) string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-26s", label)
@@ -48,7 +48,7 @@ func writeRow(p *human.Printer, label string, cells []string, change func(int) s
 	p.Line("%s", b.String())
 }
 
-// text returns a median with half the width of its confidence interval.
+// text returns the median with its uncertainty, half the width of the confidence interval.
 func (c *figure) text(m results.Metric) string {
 	if c.Runs == 0 {
 		return "-"
@@ -93,7 +93,7 @@ func (t *Trial) WriteText(w io.Writer) error {
 	return p.Err
 }
 
-// WriteSpread writes the medians of repeated runs of each topology and lock, with their intervals.
+// WriteSpread writes the medians of repeated runs with their confidence intervals, for each topology and lock.
 func WriteSpread(w io.Writer, runs []results.Run) error {
 	metrics, err := results.FindMetrics(results.Headline)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"hammerlock/results"
 )
 
-// Arm is one of three settings that take turns in a trial: A, B, and twin, which is the same as A. A difference
-// between A and twin can only be noise.
+// Arm is one of the three settings that take turns in a trial: A, B and twin. The twin is the same setting as A, so
+// a difference between A and twin is noise.
 type Arm int
 
 const (
@@ -23,8 +23,8 @@ const (
 	arms
 )
 
-// Schedule returns the order of a trial's runs, three for each pair. Every second pair runs in reverse order, so that
-// a machine that becomes slower or faster favours no arm.
+// Schedule returns the order of a trial's runs, three for each pair. Every second pair has the reverse order of the
+// one before it. So no arm gains if the machine gradually becomes faster or slower.
 func Schedule(pairs int, seed uint64) (order []Arm) {
 	random := rand.New(rand.NewPCG(seed, uint64(pairs)))
 	var block []Arm
@@ -40,7 +40,7 @@ func Schedule(pairs int, seed uint64) (order []Arm) {
 	return order
 }
 
-// Pair has one run of each arm. The three were made one after another.
+// Pair has one run of each arm; the three runs were made one after another.
 type Pair [arms]results.Run
 
 type Trial struct {
@@ -52,29 +52,29 @@ type Trial struct {
 	Notes   []string     `json:"notes"`
 	Gates   []GateResult `json:"gates,omitempty"`
 
-	backoffs [2]string     // backoffs of the two sides, as text
-	each     time.Duration // duration of a pair
+	backoffs [2]string     // backoffs of A and B, as text
+	each     time.Duration // mean duration of a pair
 }
 
 type contrast struct {
 	Metric string   `json:"metric"`
-	Pairs  int      `json:"pairs"` // number of pairs that have the metric
+	Pairs  int      `json:"pairs"` // number of pairs in which all three runs have the metric
 	A      float64  `json:"a"`     // median
 	B      float64  `json:"b"`
-	Change *float64 `json:"change"` // median over the pairs of B/A - 1
-	Low    *float64 `json:"low"`    // lower end of its confidence interval; null if there are too few pairs
+	Change *float64 `json:"change"` // median of B/A - 1 over the pairs
+	Low    *float64 `json:"low"`    // lower end of its confidence interval; null = too few pairs
 	High   *float64 `json:"high"`
-	// noise floor: the end of the confidence interval of twin/A - 1 that is farther from 0
+	// Floor is the noise floor: how far from 0 the confidence interval of twin/A - 1 reaches.
 	Floor  *float64 `json:"noise_floor"`
 	Effect effect   `json:"effect"`
 
 	metric    results.Metric
 	values    [2][]float64 // values of the runs of A and of B
-	saturated bool         // the load generator was too slow in most runs of an arm
+	saturated bool         // the load generator was too slow in most runs of A or of B
 }
 
-// NewTrial compares two settings. The confidence intervals hold for all metrics together (Bonferroni). A change is a
-// difference if its interval does not contain 0 and the change exceeds the noise floor.
+// NewTrial compares two settings. The confidence intervals hold for all metrics together (Bonferroni). A change is
+// more than noise if its interval does not contain 0 and it exceeds the noise floor.
 func NewTrial(a, b string, pairs []Pair, metrics []results.Metric) *Trial {
 	t := &Trial{A: a, B: b, Pairs: len(pairs)}
 	for i := range pairs {
@@ -121,8 +121,8 @@ func saturatedRuns(pairs []Pair, arm Arm) (n int) {
 	return n
 }
 
-// PairsNeeded returns the smallest number of pairs for a decision about n metrics. With fewer pairs, even the
-// interval from the smallest to the largest difference has too little confidence.
+// PairsNeeded returns the smallest number of pairs with which a difference can be found, for n metrics. With fewer
+// pairs no confidence interval exists: even from the smallest to the largest change, the confidence is too low.
 func PairsNeeded(metrics int) int {
 	n := 1
 	for 2*math.Pow(0.5, float64(n)) > familyAlpha/float64(metrics) {
@@ -168,11 +168,11 @@ func newContrast(m results.Metric, pairs []Pair, level float64) contrast {
 	return c
 }
 
-// contradicted tells whether the medians of A and B suggest the opposite of the median over the pairs. Then the sign
-// of the change is unreliable.
+// contradicted reports whether B is greater than A by the medians, but smaller by the median of the changes, or the
+// other way round. Then the sign of the change is unreliable.
 func (c *contrast) contradicted() bool { return c.Change != nil && *c.Change*(c.B-c.A) < 0 }
 
-// ratio returns the logarithm of to/from. A value that is not positive is replaced by least.
+// ratio returns the logarithm of to/from. The argument least replaces values that are not positive.
 func ratio(from, to, least float64) float64 {
 	if to == from {
 		return 0
@@ -186,10 +186,10 @@ func ratio(from, to, least float64) float64 {
 	return math.Log(positive(to) / positive(from))
 }
 
-// sides returns the names of the sides.
+// sides returns the names of A and B.
 func (t *Trial) sides() []string { return distinct([]string{t.A, t.B}) }
 
-// conclude writes the summary: which side is better in which respect, and whether one side is better in all respects.
+// conclude writes the summary: in which qualities each side is better, and whether one side is worse in none.
 func (t *Trial) conclude() {
 	b, a := t.facets(Better), t.facets(Worse)
 	sides := t.sides()
@@ -214,7 +214,7 @@ func (t *Trial) conclude() {
 	}
 }
 
-// Undecided returns a text if there are too few pairs to find any difference; else it is empty.
+// Undecided returns a text if no difference could be found with so few pairs; otherwise it returns "".
 func (t *Trial) Undecided() string {
 	for _, c := range t.Effects {
 		if c.Effect != none && c.Effect != few {
@@ -224,7 +224,7 @@ func (t *Trial) Undecided() string {
 	return tooFew
 }
 
-// facets lists the respects in which one side is better.
+// facets lists the qualities in which one side is better: B for the effect Better, A for Worse.
 func (t *Trial) facets(e effect) string {
 	var all []string
 	for _, facet := range results.Facets {

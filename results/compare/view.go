@@ -9,10 +9,10 @@ import (
 	"hammerlock/results"
 )
 
-// View is a comparison in the form that a page and a pull request show.
+// View is a comparison in the form in which an HTML page or a pull request shows it.
 type View struct {
 	Title   string
-	Failed  string // safety property that failed in one of the runs; empty = none
+	Failed  string // safety property that failed in some run; empty = none
 	Sides   []string
 	Tables  []Table
 	Summary []string
@@ -22,7 +22,7 @@ type View struct {
 	Command string // the command that repeats the comparison
 }
 
-// Table has values that are compared with each other, such as those of one topology.
+// Table compares the runs of one group, such as those with the same topology.
 type Table struct {
 	Name string
 	Rows []Row
@@ -33,7 +33,7 @@ type Row struct {
 	Cells        []Cell // one for each side
 }
 
-// Cell is the value of a metric for one side, and its change from the first side.
+// Cell is the value of a metric for one side, and the change from the first side.
 type Cell struct {
 	Side, Value, Verdict, Sign    string // Verdict is in words, because a sign alone is not enough
 	Values                        []float64
@@ -46,7 +46,7 @@ type Cell struct {
 
 var signs = map[effect]string{few: "?", noise: "~", Better: "✓", Worse: "✕"}
 
-// explain sets the texts of a change. For the first side they are "-".
+// explain sets the texts of the change. A text is "-" if the change is unknown, as for the first side.
 func (c *Cell) explain() {
 	c.Sign, c.ChangeText, c.Interval, c.Floored = signs[c.Effect], "-", "-", "-"
 	if c.Change != nil {
@@ -60,7 +60,7 @@ func (c *Cell) explain() {
 	}
 }
 
-// View returns the comparison as a View.
+// View returns the comparison in the form for pages.
 func (c *Comparison) View() *View {
 	v := &View{Title: strings.Join(c.labels, " · "), Sides: c.labels, Notes: c.Notes, Gates: c.Gates,
 		Method: fmt.Sprintf("Medians with their %.0f %% confidence intervals. A change is more than noise if a "+
@@ -84,7 +84,7 @@ func (c *Comparison) View() *View {
 	return v
 }
 
-// cell returns the cell of side k in the row.
+// cell returns the value of side k in this row.
 func (r *row) cell(k int, side string) Cell {
 	f := &r.Cells[k]
 	x := Cell{Side: side, Value: f.text(r.metric), Effect: f.Effect, Median: f.Median, Low: f.Low, High: f.High}
@@ -102,7 +102,7 @@ func (r *row) cell(k int, side string) Cell {
 	return x
 }
 
-// count returns a sentence that says in which metrics a side differs from the first.
+// count returns a sentence that names the metrics in which side k differs from the first side.
 func (c *Comparison) count(k int, side string) string {
 	found := map[effect][]string{}
 	c.each(func(g *group, r *row, at int) {
@@ -126,7 +126,7 @@ func (c *Comparison) count(k int, side string) string {
 	}
 }
 
-// View returns the trial as a View.
+// View returns the trial in the form for pages.
 func (t *Trial) View() *View {
 	sides := t.sides()
 	v := &View{Title: strings.Join(sides, " · "), Sides: sides, Summary: t.Summary, Notes: t.Notes, Gates: t.Gates,
@@ -142,7 +142,7 @@ func (t *Trial) View() *View {
 	return v
 }
 
-// row returns the row of a metric.
+// row returns the row of this metric in the table.
 func (c *contrast) row(sides []string) Row {
 	a, b := Cell{Side: sides[0], Value: "-"}, Cell{Side: sides[1], Value: "-", Effect: c.Effect,
 		Verdict: c.Effect.words("no data", "noise", "B is "+string(c.Effect)),
@@ -159,7 +159,7 @@ func (c *contrast) row(sides []string) Row {
 	return Row{Metric: c.Metric, Says: c.metric.Direction(), Cells: []Cell{a, b}}
 }
 
-// failures returns a text that says in how many runs of a side a safety property failed; empty = in no run.
+// failures says in how many runs of a side a safety property failed; empty = in none.
 func failures(s *Side) string {
 	failed := slices.DeleteFunc(slices.Clone(s.Runs), func(r results.Run) bool { return !r.Failed() })
 	if len(failed) == 0 {

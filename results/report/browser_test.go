@@ -135,8 +135,7 @@ func (b tab) inkIn(t *testing.T, canvas, name string) int {
 	})()`, canvas, name))
 }
 
-// TestLiveReportInABrowser shows pages in one browser, one tab after another, because a browser draws only the tab in
-// front.
+// TestLiveReportInABrowser opens pages in one browser, one after another: a browser draws only the tab in front.
 func TestLiveReportInABrowser(t *testing.T) {
 	t.Parallel()
 	chromium := browser.Start(t)

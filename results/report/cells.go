@@ -12,7 +12,7 @@ import (
 	"hammerlock/results"
 )
 
-// state is a verdict in a page. It has a word and a sign, because a colour alone is not enough.
+// state shows a verdict in a page: by a colour (Class), a sign and a word, because some readers cannot tell colours.
 type state struct{ Class, Sign, Word string }
 
 func stateOf(s checker.Status) state {
@@ -31,7 +31,7 @@ func generatorState(g *results.Generator) state {
 }
 
 type tableView struct {
-	// facts (two columns, name and value), words (more words than numbers) or ops (operations)
+	// Class is a style: facts (names and values), words (long texts) or ops (operations).
 	Class, Note string
 	Head        []string
 	Rows        [][]cellView
@@ -40,11 +40,11 @@ type tableView struct {
 type cellView struct {
 	Text  string
 	State *state
-	Bar   int    // length of a bar in percent; 0 = no bar
-	Link  string // ID of the run to which the cell links; empty = no link
+	Bar   int    // length of the bar behind the text in percent; 0 = no bar
+	Link  string // ID of the run that a click shows; empty = no link
 }
 
-// add adds a row of texts and returns it.
+// add adds a row with these texts and returns the row.
 func (t *tableView) add(all ...string) []cellView {
 	row := make([]cellView, len(all))
 	for i, text := range all {
@@ -54,14 +54,14 @@ func (t *tableView) add(all ...string) []cellView {
 	return row
 }
 
-// addAll adds a map's values in the order of its keys.
+// addAll adds a row for each value of the map, in the order of the keys.
 func (t *tableView) addAll(prefix string, values map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		t.add(prefix+name, values[name])
 	}
 }
 
-// facts makes a table of names and values, without empty values.
+// facts makes a table of names and values from pairs of arguments. It leaves out empty values.
 func facts(pairs ...string) tableView {
 	t := tableView{Class: "facts"}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -72,7 +72,7 @@ func facts(pairs ...string) tableView {
 	return t
 }
 
-// clockText formats a time of the run in microseconds, so that events can be compared.
+// clockText formats a time of the run with microseconds, so that a reader can tell which event was first.
 func clockText(at time.Duration) string {
 	if at == history.Forever {
 		return "never"

@@ -14,7 +14,7 @@ import (
 	"hammerlock/results/compare"
 )
 
-// WriteComparison writes a comparison as a page that needs neither scripts nor network.
+// WriteComparison writes a comparison as an HTML page, which works without scripts and without a network.
 func WriteComparison(v *compare.View, w io.Writer) error {
 	style, s := joined("assets/report.css", "assets/compare.css"), stateOfComparison(v)
 	policy := "default-src 'none'; style-src '" + digest(style) +
@@ -33,7 +33,7 @@ func WriteComparison(v *compare.View, w io.Writer) error {
 	).Render(w)
 }
 
-// sides makes a table of the numbers, with a row for each side.
+// sides makes a table with a row for each metric and side.
 func sides(t *compare.Table) g.Node {
 	heads := []string{"Number", "Side", "Median", "Runs", "Change", "Verdict",
 		"Change, its interval and the noise floor"}
@@ -65,7 +65,7 @@ func sides(t *compare.Table) g.Node {
 		h.TFoot(h.Tr(h.Td(h.ColSpan("6")), h.Td(axis(t)))))
 }
 
-// gates lists the results of a comparison's assertions.
+// gates lists the results of the assertions about the comparison.
 func gates(v *compare.View) g.Node {
 	if len(v.Gates) == 0 {
 		return nil
@@ -83,7 +83,8 @@ func gateState(s compare.GateStatus) state {
 	return state{stateOf(shown).Class, stateOf(shown).Sign, strings.ToUpper(string(s))}
 }
 
-// stateOfComparison returns the worst result: a failed safety property, a failed assertion, or none.
+// stateOfComparison returns the most important state: a safety property failed, or an assertion failed, or neither
+// did.
 func stateOfComparison(v *compare.View) state {
 	s := state{"plain", "≷", "Comparison"}
 	if len(v.Gates) > 0 {
@@ -105,17 +106,17 @@ func stateOfComparison(v *compare.View) state {
 	return s
 }
 
-// Measures of the pictures in a row.
+// Sizes of the pictures in a row of the table.
 const (
 	forestWide = 320.0
-	forestEdge = 7.0 // margin on both sides, so that a mark at the edge is visible
+	forestEdge = 7.0 // space at both sides, so that a mark at the edge is visible
 	dotsWide   = 220.0
 	rowHigh    = 22.0
 	rowMiddle  = rowHigh / 2
 )
 
-// reach returns the largest change in a table, as the logarithm of a ratio. It is at least that of 10 %, and at most
-// that of a factor of 8.
+// reach returns the largest change that the pictures of a table can show, as the logarithm of a ratio. It is that of
+// the largest change in the table, but at least 10 % and at most a factor of 8.
 func reach(t *compare.Table) float64 {
 	most := math.Log(1.1)
 	for i := range t.Rows {
@@ -131,8 +132,8 @@ func reach(t *compare.Table) float64 {
 	return min(most*1.08, math.Log(8))
 }
 
-// place returns the position of a change in a picture. No change is in the middle, and equal ratios have equal
-// distances.
+// place returns the horizontal position of a change in its picture. The scale is logarithmic, with 0 % in the
+// middle.
 func place(share, reach float64) float64 {
 	at := math.Copysign(reach, share)
 	if share > -1 {
@@ -141,7 +142,7 @@ func place(share, reach float64) float64 {
 	return forestWide/2 + (forestWide/2-forestEdge)*at/reach
 }
 
-// forest draws a change with its confidence interval above the noise floor (a forest plot).
+// forest draws a change with its confidence interval and the noise floor, as in a forest plot.
 func forest(c *compare.Cell, t *compare.Table) g.Node {
 	r := reach(t)
 	var b strings.Builder
@@ -166,7 +167,7 @@ func forest(c *compare.Cell, t *compare.Table) g.Node {
 	return g.Raw(b.String())
 }
 
-// markOf returns a diamond, or an arrow if the change lies outside the picture.
+// markOf returns the mark of a change as an SVG path: a diamond, or an arrow if the change is beyond the edge.
 func markOf(share, reach float64) string {
 	switch {
 	case share <= -1 || math.Log1p(share) < -reach:
@@ -177,7 +178,7 @@ func markOf(share, reach float64) string {
 	return "l5 5l-5 5l-5 -5z"
 }
 
-// axis draws the scale below the pictures of a table.
+// axis draws the common scale below a table's forest plots.
 func axis(t *compare.Table) g.Node {
 	r, last := reach(t), math.Inf(-1)
 	var b strings.Builder
@@ -202,7 +203,8 @@ func axisText(percent float64) string {
 	return fmt.Sprintf("%+.0f %%", percent)
 }
 
-// dots draws each run of a side, the median and its confidence interval. All sides of the row have the same scale.
+// dots draws a dot for each run of a side, and the median with its confidence interval. The sides of a row share one
+// scale.
 func dots(c *compare.Cell, row *compare.Row) g.Node {
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, cell := range row.Cells {

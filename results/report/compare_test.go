@@ -82,8 +82,8 @@ func TestComparisonAsPageAndComment(t *testing.T) {
 	}
 }
 
-// TestPlacesOfChanges: no change is in the middle, a ratio and its inverse are equally far from it, and nothing is
-// outside.
+// TestPlacesOfChanges: 0 % is in the middle. Twice as much and half as much have the same distance from it. No
+// change is outside of the picture.
 func TestPlacesOfChanges(t *testing.T) {
 	if x := place(0, 1); x != forestWide/2 {
 		t.Errorf("no change lies at %g", x)

@@ -10,12 +10,12 @@ import (
 	"hammerlock/results"
 )
 
-// runDocument is the data about one run for the page's script.
+// runDocument is what the page's script gets to know about a run.
 type runDocument struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	Status string `json:"status"`
-	// number of the group of runs with which its latencies are compared; -1 = none
+	// Load is the number of the group of runs with the same load; -1 = the run belongs to no group.
 	Load    int              `json:"load"`
 	Trips   *float64         `json:"trips"`
 	P99     *int64           `json:"p99"`
@@ -29,12 +29,11 @@ type runDocument struct {
 	Workers []results.Worker `json:"workers"`
 }
 
-// faultDocument is a fault, or a phase, in a chart.
+// faultDocument is a period that charts mark: a fault, a phase, an outage or a role change.
 type faultDocument struct {
 	From int64 `json:"from"`
-	To   int64 `json:"to"` // -1 = never healed
-	// In and Out are the times between which a fault was active. Before In it was being injected, after Out it was
-	// being healed.
+	To   int64 `json:"to"` // -1 = it did not end
+	// In and Out are for faults: the injection lasted from From to In, and the healing from Out to To.
 	In   int64  `json:"in,omitempty"`
 	Out  int64  `json:"out,omitempty"`
 	Name string `json:"name"`
@@ -81,7 +80,7 @@ func document(runs []saved, names []string, b *pack) []runDocument {
 
 func runID(i int) string { return "run" + strconv.Itoa(i) }
 
-// outages lists the times in which no worker was served.
+// outages lists the periods in which workers waited for a lock and none got it.
 func outages(r *results.Run) []faultDocument {
 	all := []faultDocument{}
 	if r.Availability == nil {
@@ -95,7 +94,7 @@ func outages(r *results.Run) []faultDocument {
 	return all
 }
 
-// endless returns -1 for a time that never comes.
+// endless returns the time in nanoseconds; -1 stands for a time that never comes.
 func endless(t time.Duration) int64 {
 	if t == history.Forever {
 		return -1

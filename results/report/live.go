@@ -7,8 +7,8 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// WriteLive writes the page of a job in progress. Its script reads server-sent events from the address "events"
-// beside the page, and nothing else.
+// WriteLive writes the page of a job in progress. The page's script only reads server-sent events, from the address
+// "events" next to the page.
 func WriteLive(w io.Writer) error {
 	p := newPage("connect-src 'self'; ", "assets/live.js", "assets/strip.js")
 	return webpage(p.Policy, "Hammerlock", p.Style, top("live", theme()), g.Raw(read("assets/live.html")),

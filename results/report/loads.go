@@ -6,16 +6,16 @@ import (
 	"hammerlock/results"
 )
 
-// loadView compares the runs that had the same load.
+// loadView compares runs with the same load.
 type loadView struct {
-	Title, Load    string // title and settings of the load; empty if all runs have the same load
+	Title, Load    string // title and settings of the load; empty = all runs have the same load
 	Number         int
 	Table          tableView
-	Cost, Response bool // whether there is data for the charts of cost and of response times
+	Cost, Response bool // there is data for the charts of cost and of response times
 }
 
-// loads puts runs with the same load in a group, if several runs can be compared. If the page has an open loop too,
-// closed loops show no latencies, because these would depend on the machine.
+// loads makes a group of the runs with the same load, if there are several. Closed loops show no latencies if the
+// page also has open loops, because latencies of closed loops depend on the machine.
 func loads(runs []saved, names []string) (all []loadView) {
 	open := slices.ContainsFunc(runs, func(r saved) bool { return alike(r.Run) && r.Rate > 0 })
 	for number, load := range loadsOf(runs) {
@@ -49,7 +49,7 @@ func loads(runs []saved, names []string) (all []loadView) {
 	return all
 }
 
-// loadsOf lists the loads in a page in the order of their first runs.
+// loadsOf lists the different loads of the runs, in the order of their first runs.
 func loadsOf(runs []saved) (all []string) {
 	for i := range runs {
 		if load := runs[i].Workload(); alike(runs[i].Run) && !slices.Contains(all, load) {
@@ -59,7 +59,7 @@ func loadsOf(runs []saved) (all []string) {
 	return all
 }
 
-// comparisonTable has a row for each run; at has the positions of the runs in the page.
+// comparisonTable makes a table with a row for each run. The element at[i] is the position of runs[i] in the page.
 func comparisonTable(runs []saved, names []string, at []int, latencies bool) tableView {
 	t, columns := tableView{Class: "runs", Head: []string{"Run", "Safety"}}, results.PageColumns(latencies)
 	for _, c := range columns {

@@ -8,13 +8,13 @@ import (
 	"hammerlock/results"
 )
 
-// Unsaved has a command's findings that are not in its saved runs.
+// Unsaved has the results of a command that no directory has.
 type Unsaved struct {
 	Explored []results.Judgement
 	NotRun   []results.NotRun
 }
 
-// runs lists the explorations without findings, which are not saved.
+// runs makes a run of each exploration that found nothing, because such explorations are not saved.
 func (b *Unsaved) runs() (all []saved) {
 	for i := range b.Explored {
 		j := &b.Explored[i]
@@ -25,15 +25,15 @@ func (b *Unsaved) runs() (all []saved) {
 	return all
 }
 
-// matrixView is a table with a row for each run and a column for each property. It has notes on the runs and properties
-// that did not pass.
+// matrixView is a table of verdicts: a row for each run, a column for each property. Failures and Open explain the
+// verdicts other than pass.
 type matrixView struct {
 	Table, NotRun tableView
 	Failures      []storyView
 	Open          []string // scenarios without a verdict, with the reasons
 }
 
-// matrix makes the table. The table is empty if only one property of the runs was judged, as with bench.
+// matrix makes the table. The command "bench" judges only one property; then the table stays empty.
 func matrix(runs []saved, names []string, not []results.NotRun) (m matrixView) {
 	judged, head := make([]results.Judgement, len(runs)), []string{"Scenario", "Verdict"}
 	var locks []string
@@ -77,7 +77,7 @@ func matrix(runs []saved, names []string, not []results.NotRun) (m matrixView) {
 	return m
 }
 
-// group adds the rows of a lock under a heading.
+// group adds the rows of one lock, below a heading.
 func (m *matrixView) group(lock string, runs []saved, judged []results.Judgement) {
 	var of []saved
 	var at []int
@@ -100,7 +100,7 @@ func (m *matrixView) group(lock string, runs []saved, judged []results.Judgement
 	}
 }
 
-// row adds a row. A property without a verdict was not judged.
+// row adds a row to the table. Properties that are missing in verdicts were not judged.
 func (m *matrixView) row(name string, s state, verdicts []checker.Verdict, proof string) []cellView {
 	row := m.Table.add(make([]string, len(m.Table.Head))...)
 	row[0].Text, row[1].State, row[len(row)-1].Text = name, &s, human.Unbroken(proof)

@@ -12,7 +12,7 @@ import (
 	"hammerlock/results"
 )
 
-// telling lists properties that distinguish the runs of a page, the simplest first.
+// telling lists the properties that can tell the runs of a page apart. titles prefers those that come first.
 var telling = []func(*results.Run) string{
 	func(r *results.Run) string {
 		if r.Explored {
@@ -39,8 +39,8 @@ var telling = []func(*results.Run) string{
 	func(r *results.Run) string { return r.Settings["server"] },
 }
 
-// titles makes names for the runs of a page from their differences. Repeated runs get numbers. The result common is
-// what all runs have in common.
+// titles names each run by the properties in which the runs differ. Runs that do not differ get numbers. The text
+// common has the topology, lock and scenario that all runs share.
 func titles(runs []saved) (names []string, common string) {
 	names = make([]string, len(runs))
 	var same []string

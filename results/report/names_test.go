@@ -98,8 +98,8 @@ func TestAPageOfOneRunSaysOnceWhatWasTried(t *testing.T) {
 	}
 }
 
-// TestWhenFaultsAreInForce distinguishes a fault's injection, its effect and its healing, and names the roles that
-// changed.
+// TestWhenFaultsAreInForce: a fault in the page has its injection, its effect and its healing as separate times.
+// Role changes are marked, other unplanned events are not.
 func TestWhenFaultsAreInForce(t *testing.T) {
 	run := saved{Run: &results.Run{}, faults: []string{"kill-primary"}, notes: map[int64]string{}, others: []event{
 		{2 * time.Second, 3 * time.Second, "n3 became primary", true}, {0, time.Second, "a process was paused", false},

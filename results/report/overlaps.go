@@ -22,7 +22,7 @@ type overlapFinder struct {
 
 type keyHolds struct {
 	active []pageHold // holds of visits in progress
-	closed []pageHold // ended holds that may still overlap one in progress
+	closed []pageHold // ended holds that a visit in progress may overlap
 }
 
 type pageHold struct {
@@ -39,8 +39,8 @@ func (f *overlapFinder) granted(v *stripVisit) {
 	k.active = append(k.active, pageHold{worker: v.worker, from: v.grant})
 }
 
-// done compares a hold with earlier holds that it may overlap. Grants come in the order of their returns, so a hold
-// that ended before the oldest grant in progress cannot overlap later holds.
+// done compares a visit's hold with the earlier holds of the same lock. An earlier hold can be forgotten if it ended
+// before the oldest grant among visits in progress, because grants come in the order of time.
 func (f *overlapFinder) done(v *stripVisit) {
 	k := f.keys[v.key]
 	if k == nil || v.grant == history.Forever {
@@ -72,10 +72,10 @@ func (f *overlapFinder) done(v *stripVisit) {
 	}
 }
 
-// operations is a function that passes every operation of a run to the function each. It can be called twice.
+// operations calls the function each for every operation of a run. It can be called again.
 type operations func(each func(*history.Op)) error
 
-// readVisits passes each visit of a run to the function done, and each overlap to the function found.
+// readVisits calls done for each visit of a run, and found for each overlap of two holds.
 func readVisits(source operations, found func(overlap), done func(*stripVisit)) (*visitReader, error) {
 	finder := &overlapFinder{keys: map[int32]*keyHolds{}, found: found}
 	r := &visitReader{granted: finder.granted, done: func(v *stripVisit) { finder.done(v); done(v) }}

@@ -11,10 +11,10 @@ import (
 	"hammerlock/history"
 )
 
-// pack collects the data for the page's script: a document, and bytes to which the document refers.
+// pack collects the data for the page's script: bytes, and a JSON document that refers to ranges of them.
 type pack struct{ bytes []byte }
 
-// packed is a range of these bytes.
+// packed is a range in the bytes of a pack.
 type packed struct {
 	At   int `json:"at"`
 	Size int `json:"size"`
@@ -26,8 +26,8 @@ func (p *pack) add(b []byte) packed {
 	return at
 }
 
-// text returns three parts in one compressed text: the length of the document, the document and the bytes. The text is
-// in base64url, which needs no escapes in HTML.
+// text compresses the length of the document, the document and the bytes. The result is base64url, because HTML
+// needs no escapes for it.
 func (p *pack) text(document any) (string, error) {
 	doc, err := json.Marshal(document)
 	if err != nil {
@@ -47,8 +47,8 @@ func (p *pack) text(document any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b.Bytes()), nil
 }
 
-// packedStrip is the strip, with ranges of bytes for its parts, and the names of the outcomes and reasons, which are
-// numbers there.
+// packedStrip is an ownership whose large parts are ranges of bytes. Outcomes and Reasons give names to the numbers
+// in these bytes.
 type packedStrip struct {
 	*ownership
 	Planes   [][planes]packed `json:"planes"` // by tier
@@ -58,7 +58,7 @@ type packedStrip struct {
 	Reasons  []string         `json:"reasons"`
 }
 
-// names lists the names of the values from 0 to last.
+// names lists the names of the values from 0 to last, with last.
 func names[T interface {
 	~uint8
 	String() string
@@ -82,7 +82,7 @@ func (p *pack) strip(s *ownership) *packedStrip {
 	return k
 }
 
-// packer writes integers in as few bytes as possible.
+// packer writes small integers in few bytes (varints).
 type packer struct{ b []byte }
 
 func (w *packer) numbers(all ...int64) {
@@ -91,8 +91,7 @@ func (w *packer) numbers(all ...int64) {
 	}
 }
 
-// after writes times relative to base. A time with the difference d is written as 2d+1, and a time that never comes as
-// 0.
+// after writes times as numbers: 2d+1 for a time that is d after base, and 0 for a time that never comes.
 func (w *packer) after(base time.Duration, all ...time.Duration) {
 	for _, at := range all {
 		if at == history.Forever {
@@ -103,7 +102,8 @@ func (w *packer) after(base time.Duration, all ...time.Duration) {
 	}
 }
 
-// packVisits writes visits as differences to the visit before. The page's script reads the numbers in the same order.
+// packVisits writes most times of a visit as differences from the visit before. The page's script reads the numbers
+// in the same order.
 func packVisits(visits []stripVisit) []byte {
 	w := &packer{}
 	var before stripVisit
@@ -113,8 +113,8 @@ func packVisits(visits []stripVisit) []byte {
 		if v.worker != before.worker {
 			before.from, before.id = 0, 0
 		}
-		// Bits 0, 2 and 4 begin the outcomes. Bits 6 to 8: the worker crashed, a try had no reply, the holder learned
-		// of the loss.
+		// Bits 0, 2 and 4 are the lowest bits of the three outcomes. Bit 6: the worker crashed. Bit 7: a try had no
+		// reply. Bit 8: the holder learned that it had lost the lock.
 		flags := int64(v.store) | int64(v.release)<<2 | int64(v.outcome)<<4 |
 			bit(v.crashed)<<6 | bit(v.unknown)<<7 | bit(v.lost != history.Forever)<<8
 		w.numbers(int64(v.worker), int64(v.key), int64(v.from-before.from), flags, int64(v.reason), int64(v.tries))

@@ -8,7 +8,7 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// webpage makes a whole page. Style and scripts are inlined without a change, because the page's content security
+// webpage makes a whole page. It must not change the style or the scripts, because the page's content security
 // policy has their digests.
 func webpage(policy, title, style string, body ...g.Node) g.Node {
 	meta := func(name, content string) g.Node { return h.Meta(h.Name(name), h.Content(content)) }
@@ -22,7 +22,8 @@ func webpage(policy, title, style string, body ...g.Node) g.Node {
 const logo = `<svg viewBox="0 0 24 24" aria-hidden="true">` +
 	`<path d="M6 11V8a6 6 0 0 1 12 0v3h1v11H5V11zm2.5 0h7V8a3.5 3.5 0 0 0-7 0zM12 14.5v4"/></svg>`
 
-// unread hides a sign from screen readers if a word follows. unseen hides elements until a script shows them.
+// unread hides an element from screen readers, for signs that a word follows. unseen hides an element until a script
+// shows it.
 var unread, unseen = g.Attr("aria-hidden", "true"), g.Attr("hidden")
 
 func top(kind string, more ...g.Node) g.Node {
@@ -37,7 +38,7 @@ func seal(s state, more ...g.Node) g.Node {
 		h.Div(h.H1(g.Text(s.Word)), g.Group(more)))
 }
 
-// text returns an element with a text; nil if the text is empty.
+// text makes an element with the text words; nil = the text is empty.
 func text(element func(...g.Node) g.Node, class, words string) g.Node {
 	switch {
 	case words == "":
@@ -86,7 +87,7 @@ func (c cellView) node() g.Node {
 	return h.Td(all)
 }
 
-// repeat shows the command that repeats a run.
+// repeat shows the command that repeats a run; nil = there is no command.
 func repeat(command string, more ...g.Node) g.Node {
 	if command == "" {
 		return nil
@@ -148,7 +149,7 @@ func (m *matrixView) node() g.Node {
 	return append(all, h.Section(h.ID("failures"), failures))
 }
 
-// folded returns a table that opens by a click on its summary; nil if it has no rows.
+// folded returns the table below a summary that opens it by a click; nil = the table has no rows.
 func (t *tableView) folded(summary string) g.Node {
 	if len(t.Rows) == 0 {
 		return nil
@@ -156,7 +157,7 @@ func (t *tableView) folded(summary string) g.Node {
 	return h.Details(text(h.Summary, "", summary), t.node())
 }
 
-// chart makes the place for a picture that a script draws. With key, it explains the shades.
+// chart makes a figure in which a script draws. If key is true, the caption begins with the scale of shades.
 func chart(kind, title, more string, key bool, of ...g.Node) g.Node {
 	caption := g.Group{h.B(g.Text(title)), g.Text(" ")}
 	if key {
@@ -165,11 +166,11 @@ func chart(kind, title, more string, key bool, of ...g.Node) g.Node {
 	return h.Figure(h.FigCaption(caption, g.Text(more)), h.Div(h.Class("chart"), h.Data("chart", kind), g.Group(of)))
 }
 
-// node returns the page of saved runs.
+// node makes the page about saved runs.
 func (p *page) node() g.Node {
 	title, notes := strconv.Itoa(len(p.Runs))+" runs", texts(h.P, "minor", p.Banner.Notes)
 	if len(p.Runs) == 1 {
-		title, notes = p.Runs[0].Title, p.Runs[0].alone() // its notes are the same, and more
+		title, notes = p.Runs[0].Title, p.Runs[0].alone() // a single run has the same notes, and more
 	}
 	return webpage(p.Policy, p.Banner.State.Word+" · "+title+" · Hammerlock", p.Style, top("report", theme()),
 		h.Main(seal(p.Banner.State, h.P(g.Text(p.Banner.Text)), notes),
@@ -185,7 +186,7 @@ func (p *page) node() g.Node {
 		h.Script(h.Type("text/plain"), h.ID("data"), g.Text(p.Data)), h.Script(g.Raw(p.Script)))
 }
 
-// compared returns the differences between runs, in a section for each load, and what the runs have in common.
+// compared makes a section for each load, which compares its runs. The properties that all runs share come first.
 func (p *page) compared() g.Node {
 	common := p.Common
 	if common != "" {

@@ -5,7 +5,7 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// alone returns the top of a page with a single run.
+// alone makes the top of a page that has only this run.
 func (r *runView) alone() g.Node {
 	all := g.Group{texts(h.P, "minor", r.Banner.Notes)}
 	if r.Explored {
@@ -15,7 +15,7 @@ func (r *runView) alone() g.Node {
 		h.P(h.Class("minor"), g.Text("Generator "), r.Generator.node(), g.Text(" "+r.Health.Note)), copied(r.Command))
 }
 
-// head returns the verdict on one of several runs.
+// head makes the heading and the verdict of a run among several.
 func (r *runView) head() g.Node {
 	all := g.Group{h.H2(g.Text(r.Title+" "), r.Banner.State.node()), h.P(g.Text(r.Banner.Text)),
 		texts(h.P, "minor", r.Banner.Notes)}

@@ -1,6 +1,6 @@
-// Package report makes an HTML page about saved runs: tables, charts, and who held the lock when. The page is a
-// single file that needs no network; its tables need no script. The package reads the files of the runs and judges
-// nothing.
+// Package report makes an HTML page about saved runs: tables, charts, and pictures of who held the lock when. The
+// page is a single file and needs no network. Its tables also work without scripts. The package takes the verdicts
+// from the files and does not judge anything.
 package report
 
 import (
@@ -19,17 +19,17 @@ import (
 	"hammerlock/results"
 )
 
-// File is the name of the report in the directory of a saved run.
+// File is the name of the page in the directory of a saved run.
 const File = "report.html"
 
-// unfinished is the suffix of a page that is being written.
+// unfinished is the suffix of the page's file until the page is complete.
 const unfinished = ".partial"
 
 //go:embed assets
 var assets embed.FS
 
-// Write writes a page about the saved runs in some directories. It writes to another name first, so the file at path
-// is always complete.
+// Write writes a page about the saved runs in the directories dirs, and about the results in unsaved. A new page
+// replaces an old one at path only when it is complete.
 func Write(path string, dirs []string, unsaved Unsaved) (err error) {
 	aside := path + unfinished
 	defer func() {
@@ -52,7 +52,7 @@ func Write(path string, dirs []string, unsaved Unsaved) (err error) {
 	return os.Rename(aside, path)
 }
 
-// writeRuns leaves out attempts that another run replaces.
+// writeRuns writes the page. It leaves out runs that were repeated, if the page has the repetition.
 func writeRuns(w io.Writer, dirs []string, unsaved Unsaved) error {
 	runs := unsaved.runs()
 	for _, dir := range dirs {
@@ -78,11 +78,11 @@ type page struct {
 	Banner bannerView
 	Matrix matrixView // for several runs
 	Loads  []loadView // groups of runs with the same load
-	Common string     // topology, lock and scenario, without those that differ
-	Fold   bool       // there are too many runs to show all of them open
+	Common string     // the topology, lock and scenario that all runs share
+	Fold   bool       // the page has too many runs to show each of them unfolded
 }
 
-// unfolded is the largest number of runs that a page shows open. With more runs, a click opens a run.
+// unfolded is the largest number of runs that a page shows in full at once. If there are more, a click opens a run.
 const unfolded = 3
 
 func writePage(w io.Writer, runs []saved, not []results.NotRun) error {
@@ -103,7 +103,8 @@ func writePage(w io.Writer, runs []saved, not []results.NotRun) error {
 	return p.node().Render(w)
 }
 
-// newPage makes a page with style and scripts. Its content security policy allows only the given requests.
+// newPage makes a page with its style and scripts. The content security policy forbids all network requests except
+// those in the text allowed.
 func newPage(allowed string, scripts ...string) *page {
 	style := joined("assets/uplot.min.css", "assets/report.css")
 	script := joined(append([]string{"assets/uplot.LICENSE", "assets/uplot.min.js", "assets/report.js",
@@ -113,7 +114,7 @@ func newPage(allowed string, scripts ...string) *page {
 		digest(script), digest(style), allowed)}
 }
 
-// joined joins assets; a licence becomes a comment.
+// joined returns the assets one after another. A licence becomes a comment.
 func joined(names ...string) string {
 	var b strings.Builder
 	b.WriteString("\n")
@@ -130,12 +131,12 @@ func joined(names ...string) string {
 func read(asset string) string {
 	text, err := assets.ReadFile(asset)
 	if err != nil {
-		panic("report: " + err.Error()) // impossible: the asset is embedded in the program
+		panic("report: " + err.Error()) // impossible: the program contains the asset
 	}
 	return string(text)
 }
 
-// digest returns the name of a text in a content security policy.
+// digest returns the SHA-256 of a text in the form of a content security policy.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])

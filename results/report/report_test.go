@@ -51,8 +51,8 @@ func BenchmarkReport(b *testing.B) {
 	}
 }
 
-// TestReportOfALongRunIsSmall has enough visits and overlaps to reach every limit. BenchmarkReport has ten times as
-// many.
+// TestReportOfALongRunIsSmall: a run has so many visits and overlaps that all limits of the strip apply.
+// BenchmarkReport has ten times as many visits.
 func TestReportOfALongRunIsSmall(t *testing.T) {
 	c := crowd{workers: 64, visits: 200_000, intrude: 8, seed: 1}
 	if testing.Short() {

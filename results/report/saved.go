@@ -11,19 +11,19 @@ import (
 	"hammerlock/results"
 )
 
-// saved is a saved run with everything that the page shows of it.
+// saved is a saved run and the rest of the data for its page.
 type saved struct {
 	*results.Run
 	series  *series
 	strip   *ownership
-	faults  []string         // names of faults by number: first the planned faults, then those that a user injected
-	notes   map[int64]string // descriptions of what the faults did, by number
+	faults  []string         // names of faults by number: planned faults first, then those that a user injected
+	notes   map[int64]string // by number of a fault: what the fault did
 	others  []event          // unplanned events of servers and processes
 	picture []byte           // as SVG
 	shows   string           // title of the picture
 }
 
-// pictures maps the file of a run's picture to the title of the picture.
+// pictures has the titles of the pictures that a saved run can have, by file name.
 var pictures = map[string]string{results.EnvelopeFile: "Where one deviation breaks a lock",
 	results.SequenceFile: "Message by message"}
 
@@ -49,7 +49,7 @@ func readSaved(dir string) (*saved, error) {
 	}
 	path := filepath.Join(dir, results.HistoryFile)
 	if _, err := os.Stat(path); err != nil {
-		for _, c := range run.Roles { // bench keeps only totals
+		for _, c := range run.Roles { // the command "bench" saves no history, only totals
 			r.others = append(r.others, event{time.Duration(c.After), time.Duration(c.By), c.Text,
 				c.Became != results.NoticedDown})
 		}
@@ -58,7 +58,7 @@ func readSaved(dir string) (*saved, error) {
 	return r, r.readHistory(path)
 }
 
-// readHistory reads the history for the strip, and for what the faults did.
+// readHistory reads the history for two purposes: the strip, and descriptions of what the faults did.
 func (r *saved) readHistory(path string) (err error) {
 	faults := map[history.ID]int64{}
 	var others []history.Op
@@ -69,7 +69,7 @@ func (r *saved) readHistory(path string) (err error) {
 			return err
 		}
 		defer file.Close()
-		others = others[:0] // this function is called twice
+		others = others[:0] // buildStrip reads the operations twice
 		h, err = history.Scan(file, func(op *history.Op) {
 			switch op.Kind {
 			case history.Fault:
@@ -85,7 +85,7 @@ func (r *saved) readHistory(path string) (err error) {
 		return err
 	}
 	if r.strip.Excludes = h.Claims.Excludes; h.Service {
-		r.strip = nil // the holders of a service are invisible
+		r.strip = nil // a service does not show who holds its locks
 	}
 	for id, text := range h.Notes {
 		if fault, ok := faults[id]; ok {

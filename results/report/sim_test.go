@@ -15,12 +15,12 @@ import (
 	"hammerlock/results"
 )
 
-// crowd makes the history of an invented run. Its workers hold one page one after another, and now and then an
-// intruder gets the lock while another worker holds it.
+// crowd makes the history of an invented run. Its workers hold the same lock in turn. Now and then an intruder also
+// gets the lock while another worker holds it.
 type crowd struct {
 	workers int
 	visits  int
-	intrude int // one in this many visits; 0 = never
+	intrude int // so many visits for each visit of an intruder; 0 = no intruders
 	seed    uint64
 }
 

@@ -12,28 +12,29 @@ import (
 	"hammerlock/results"
 )
 
-// Limits of the strip that shows who held the lock. A run of any length has a coarse and a fine picture in which
-// every event is visible. Single visits are shown in windows around evidence, overlaps and faults.
+// The strip is the picture of who held the lock when. Its size is limited, however long the run is. A coarse and a
+// fine picture of the whole run show every event. Single visits are only shown in windows, parts of the run around
+// evidence, overlaps and faults.
 const (
-	stripCoarse   = 240_000 // workers times buckets
+	stripCoarse   = 240_000 // number of cells: workers times intervals of time
 	stripFine     = 1_200_000
-	stripVisits   = 60_000 // up to this number, all visits are kept
-	stripOverlaps = 20_000 // up to this number, all overlaps are listed; with more, evenly chosen ones
-	windowVisits  = 500    // typical number of visits in a window
-	// largest number of windows around overlaps; evidence, faults and random times have their own windows
+	stripVisits   = 60_000 // if there are no more visits, all are shown
+	stripOverlaps = 20_000 // if there are no more overlaps, all are listed; otherwise evenly chosen ones
+	windowVisits  = 500    // usual number of visits in a window
+	// Largest number of windows around overlaps. Windows around evidence, faults and random times come on top.
 	windowsMost = 60
 )
 
-// ownership shows who held the lock when.
+// ownership is the data of the strip: who held the lock when.
 type ownership struct {
 	Workers  int   `json:"workers"`
 	End      int64 `json:"end"`
 	Visits   int   `json:"visits"` // number of visits of the run
 	Kept     int   `json:"kept"`
 	Overlaps int   `json:"overlaps"`
-	// number of overlaps that exist only because a worker went on after the end of its lease
+	// Late is the number of overlaps that are due only to a worker that went on after the end of its lease.
 	Late     int          `json:"late"`
-	Every    int          `json:"every"` // one in this many overlaps is listed
+	Every    int          `json:"every"` // every n-th overlap is listed
 	Excludes bool         `json:"excludes"`
 	Keys     int          `json:"keys"`
 	Windows  []stripRange `json:"windows"`
@@ -44,14 +45,14 @@ type ownership struct {
 	overlaps []overlap
 }
 
-// stripRange is a part of the run with all its visits.
+// stripRange is a window: a part of the run, of which the page has all visits. Why says what is in it.
 type stripRange struct {
 	From int64  `json:"from"`
 	To   int64  `json:"to"`
 	Why  string `json:"why"`
 }
 
-// stripMark is an operation to which a verdict refers.
+// stripMark marks an operation that is evidence for a failure.
 type stripMark struct {
 	From    int64  `json:"from"`
 	To      int64  `json:"to"`
@@ -61,14 +62,14 @@ type stripMark struct {
 	Checker string `json:"checker"`
 }
 
-// stripTier is the run in intervals of equal length. Each plane has a row for each worker, with the share of each
-// interval.
+// stripTier is a picture of the whole run, divided into Buckets intervals of equal length. A plane is a table for
+// one activity: a row for each worker, and in each cell the share of the interval for which the worker did it.
 type stripTier struct {
 	Buckets int `json:"buckets"`
 	planes  [planes][]float32
 }
 
-// The planes of a tier, in the order of the page's data.
+// The planes of a tier, in the order in which the page's data has them.
 const (
 	holding = iota
 	waiting
@@ -76,7 +77,7 @@ const (
 	planes
 )
 
-// buildStrip reads the operations twice: first to decide what to keep, then to collect it.
+// buildStrip reads the operations twice: first it chooses the windows, then it collects their visits.
 func buildStrip(source operations, run *results.Run) (*ownership, error) {
 	s := &ownership{Keys: run.Keys, Every: 1, Marks: marks(run), Windows: []stripRange{}}
 	survey, err := readVisits(source, s.found, func(*stripVisit) { s.Visits++ })
@@ -104,8 +105,8 @@ func buildStrip(source operations, run *results.Run) (*ownership, error) {
 	return s, nil
 }
 
-// found adds an overlap to the list. When the list is full, every second entry is dropped. After that, only half as
-// many of the overlaps are listed.
+// found lists an overlap. If the list is full, it drops every second overlap. From then on it lists only half as
+// many.
 func (s *ownership) found(o overlap) {
 	if o.late {
 		s.Late++
@@ -138,7 +139,8 @@ func marks(run *results.Run) []stripMark {
 	return all
 }
 
-// choose chooses the windows: the whole run, or parts with about the same number of visits.
+// choose chooses the windows: the whole run if it has few visits; otherwise parts with about windowVisits visits
+// each.
 func (s *ownership) choose(run *results.Run) {
 	if s.Visits <= stripVisits {
 		s.Windows = append(s.Windows, stripRange{0, s.End, "the whole run"})
@@ -147,7 +149,7 @@ func (s *ownership) choose(run *results.Run) {
 	half := max(s.End/int64(s.Visits)*windowVisits/2, 1000)
 	covered := int64(-1)
 	around := func(from, to int64, why string) {
-		to = min(to, from+4*half) // only the beginning of a long one
+		to = min(to, from+4*half) // of a long period, show only the beginning
 		s.Windows = append(s.Windows, stripRange{max(from-half, 0), min(to+half, s.End), why})
 	}
 	for _, m := range s.Marks[:min(len(s.Marks), windowsMost)] {
@@ -179,7 +181,7 @@ func (s *ownership) choose(run *results.Run) {
 	s.merge()
 }
 
-// merge sorts the windows and joins those that touch.
+// merge sorts the windows by time, and joins windows that overlap or touch.
 func (s *ownership) merge() {
 	slices.SortFunc(s.Windows, func(a, b stripRange) int { return cmp.Compare(a.From, b.From) })
 	merged := s.Windows[:1]
@@ -205,7 +207,7 @@ func (s *ownership) addTier(cells, least, most int) {
 	s.Tiers = append(s.Tiers, t)
 }
 
-// take paints a visit, and keeps it if it lies in a window.
+// take paints a visit, and keeps its details if it is in a window.
 func (s *ownership) take(v *stripVisit) {
 	waited := v.end
 	if v.grant != history.Forever {
@@ -224,7 +226,7 @@ func (s *ownership) take(v *stripVisit) {
 	}
 }
 
-// paint adds the time between from and to to a worker's intervals in every tier.
+// paint adds a period to the worker's cells, in the given plane of every tier.
 func (s *ownership) paint(plane int, worker int32, from, to time.Duration) {
 	to = min(to, time.Duration(s.End))
 	if to < from || int(worker) >= s.Workers {
@@ -256,8 +258,8 @@ func shares(plane []float32) []byte {
 	return b
 }
 
-// Share encodes a share in one byte for the page's script; only the share 0 becomes 0. It has few values, so that
-// planes compress well. The scale is a square root, because most shares are small.
+// Share encodes a share in one byte for the page's script. Only the share 0 becomes 0. The other 15 values are few,
+// so that planes compress well. They follow the square root of the share, because most shares are small.
 func Share(x float64) byte {
 	if x <= 0 {
 		return 0

@@ -14,7 +14,7 @@ import (
 	"hammerlock/results"
 )
 
-// Limits for the rows in the tables of workers and of overlaps.
+// Largest numbers of rows in the tables of workers and of overlaps.
 const (
 	workersMost  = 64
 	overlapsMost = 20
@@ -34,7 +34,7 @@ func verdictTable(r *results.Run) tableView {
 	return t
 }
 
-// evidenceTable lists operations, and returns the time that they cover.
+// evidenceTable lists operations in a table. It also returns the period in which they took place.
 func evidenceTable(ops []history.Op) (t tableView, from, to time.Duration) {
 	t = tableView{Head: []string{"Call", "Return", "Worker", "Operation", "Page", "Outcome", "Value", "Took"},
 		Class: "ops"}
@@ -145,7 +145,7 @@ func phaseTable(r *results.Run) (t tableView) {
 	return t
 }
 
-// othersMost is the largest number of unplanned events that a page lists: the longest ones.
+// othersMost limits the number of unplanned events in a page. The longest events are shown.
 const othersMost = 20
 
 func (r *saved) otherTable() tableView {
@@ -240,6 +240,6 @@ func environmentTable(r *results.Run) tableView {
 	return t
 }
 
-// alike tells whether a run's latencies can be compared with those of other runs. Those of a scenario cannot, because
-// a scenario has its own load and faults.
+// alike reports whether the latencies of a run can be compared with those of other runs. This is not so in a
+// scenario, which has its own load and faults, nor in an exploration, which measures nothing.
 func alike(r *results.Run) bool { return r.Scenario == "" && !r.Explored }

@@ -17,14 +17,14 @@ import (
 	"hammerlock/results"
 )
 
-// seriesMost is the largest number of points in a time series. In a longer run, a point covers several seconds.
+// seriesMost limits the number of points in a chart over time. In longer runs a point stands for several seconds.
 const seriesMost = 600
 
-// heatRows is the number of rows of the heat map for each power of ten.
+// heatRows is the number of rows of a heat map for each factor of ten in latency.
 const heatRows = 8
 
-// series is the latency log of a run as charts. Times are in seconds since the start of the run, latencies in
-// nanoseconds. A second without values is null.
+// series has the charts of a run's latencies over time. Times are in seconds since the start of the run, and
+// latencies in nanoseconds. Null = no value in this second.
 type series struct {
 	Step  float64             `json:"step"`
 	At    []float64           `json:"at"`
@@ -33,30 +33,30 @@ type series struct {
 	Heat  map[string]*heatMap `json:"heat"`
 }
 
-// line has the percentiles of one distribution, for each second and for the whole run.
+// line has the percentiles of one kind of latency, for each second. Spectrum has them for the whole run.
 type line struct {
 	P50      []*int64     `json:"p50"`
 	P99      []*int64     `json:"p99"`
 	Max      []*int64     `json:"max"`
 	Count    int64        `json:"count"`
-	Spectrum [][2]float64 `json:"spectrum"` // pairs of 1/(1-q) and latency
+	Spectrum [][2]float64 `json:"spectrum"` // pairs of 1/(1-q), for the quantile q, and the latency
 }
 
-// heatMap counts latencies by second and size: row r begins at 10^((First+r)/heatRows) ns.
+// heatMap counts latencies by second and size. Row r begins at the latency 10^((First+r)/heatRows) ns.
 type heatMap struct {
 	First int          `json:"first"`
 	Rows  int          `json:"rows"`
-	Per   int          `json:"per"` // number of rows for each power of ten
+	Per   int          `json:"per"` // number of rows for each factor of ten
 	Cells [][3]float64 `json:"cells"`
 }
 
-// second is the histogram of one interval of the log.
+// second is the histogram of one second of the latency log.
 type second struct {
 	*hdrhistogram.Histogram
 	from time.Duration
 }
 
-// readSeries reads the latency log of a saved run; nil if the run has none.
+// readSeries reads the latency log of a saved run; nil = the run has none.
 func readSeries(dir string, run *results.Run) (*series, error) {
 	file, err := os.Open(filepath.Join(dir, results.LatencyFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,13 +76,14 @@ func readSeries(dir string, run *results.Run) (*series, error) {
 		if h == nil {
 			return newSeries(tags, time.Duration(run.Warmup+run.Measured)), nil
 		}
-		// the log has whole seconds
+		// The start time of the log is in whole seconds.
 		from := time.Duration(h.StartTimeMs())*time.Millisecond - time.Duration(run.Started.Unix())*time.Second
 		tags[h.Tag()] = append(tags[h.Tag()], second{h, from.Round(100 * time.Millisecond)})
 	}
 }
 
-// newSeries leaves out the last interval if it is incomplete, because its numbers would look like a drop.
+// newSeries makes the charts. It leaves out the last second if it is incomplete, because that would look like a
+// drop.
 func newSeries(tags map[string][]second, end time.Duration) *series {
 	if len(tags) == 0 {
 		return nil
@@ -126,7 +127,7 @@ func newSeries(tags map[string][]second, end time.Duration) *series {
 	return s
 }
 
-// empty makes an empty histogram of the same resolution.
+// empty returns an empty histogram with the same settings as h.
 func empty(h second) *hdrhistogram.Histogram {
 	return hdrhistogram.New(h.LowestTrackableValue(), h.HighestTrackableValue(), int(h.SignificantFigures()))
 }
@@ -150,11 +151,11 @@ func newLine(seconds []*hdrhistogram.Histogram, all *hdrhistogram.Histogram) *li
 	return l
 }
 
-// spectrum returns a distribution by percentile, up to the last one with enough values.
+// spectrum returns the latency for ever higher percentiles, as long as enough values lie above them.
 func spectrum(h *hdrhistogram.Histogram) [][2]float64 {
 	points := [][2]float64{}
 	n := float64(h.TotalCount())
-	const steps = 12 // number of points for each power of ten
+	const steps = 12 // number of points for each factor of ten
 	for i := 0; n > 0; i++ {
 		x := math.Pow(10, float64(i)/steps)
 		if i > 0 && !results.Supports(1-1/x, h.TotalCount()) {

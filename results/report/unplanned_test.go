@@ -12,8 +12,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestReportTellsWhatWasNotPlanned: faults by hand have a row and a band like others. Unplanned events of servers and
-// processes are shown, and so are certified verdicts.
+// TestReportTellsWhatWasNotPlanned: the page shows faults that a user injected in the same way as planned ones. It
+// also shows unplanned events of servers and processes, and which verdicts were certified.
 func TestReportTellsWhatWasNotPlanned(t *testing.T) {
 	f, err := results.OpenFolder(t.TempDir(), "sim")
 	if err != nil {

@@ -20,7 +20,7 @@ type bannerView struct {
 
 type tileView struct{ Name, Value, More string }
 
-// storyView is the evidence for a failed property, or for a cause. A page shows it once for all runs with this failure.
+// storyView is the evidence for a failed property, or for a cause of failures. Runs with the same cause share one.
 type storyView struct {
 	Title    string
 	Means    string
@@ -29,7 +29,7 @@ type storyView struct {
 	In       []cellView
 	Command  string
 	Ops      tableView
-	From, To string // part of the strip to show, in nanoseconds; empty = none
+	From, To string // part of the strip to show, in ns; empty = none
 }
 
 type runView struct {
@@ -48,7 +48,7 @@ type runView struct {
 	FairnessText, Certified       string
 	Series, Strip                 bool
 	StripText                     string
-	Explored                      bool   // the run is an exploration, in which nothing was measured
+	Explored                      bool   // the run is an exploration, which measures nothing
 	Picture, Shows                string // a picture and its title; empty = none
 }
 
@@ -136,8 +136,8 @@ func view(r *saved, number int, name string) runView {
 	return v
 }
 
-// overlapText describes the overlaps in the strip. Exclusion can fail without any: the strip has what holders relied
-// on, and the judge counts what servers had granted, too.
+// overlapText describes the overlaps in the strip. Even without an overlap, mutual exclusion can have failed: the
+// strip shows only for how long workers relied on the lock, but the judge also counts what servers granted.
 func overlapText(s *ownership, verdicts []checker.Verdict) string {
 	text := human.Quantity(s.Overlaps, "overlap")
 	switch failed := slices.ContainsFunc(verdicts, func(v checker.Verdict) bool {
@@ -171,7 +171,7 @@ func tiles(r *results.Run) []tileView {
 		{"Cost a visit", trips + " trips", commands + " commands"},
 		{"Views lost", human.Count(r.Views.Lost), "of " + human.Count(r.Views.Acknowledged)},
 	}
-	if r.Scenario != "" { // the load of a scenario is made to break things, so its speed means nothing
+	if r.Scenario != "" { // a scenario is made to break things, so its speed means nothing
 		all = slices.DeleteFunc(all, func(t tileView) bool { return t.Name == "Throughput" })
 	}
 	return all

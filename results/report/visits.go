@@ -6,7 +6,7 @@ import (
 	"hammerlock/history"
 )
 
-// stripVisit is a visit in the strip. Times that never came are history.Forever.
+// stripVisit is a visit as the strip shows it. A time is history.Forever if the event did not happen.
 type stripVisit struct {
 	worker, key int32
 	id          history.ID // ID of the granted Acquire
@@ -19,8 +19,8 @@ type stripVisit struct {
 	value       int64 // stored value
 	relCall     time.Duration
 	relReturn   time.Duration
-	until       time.Duration // end of the lease as far as the holder knows
-	lost        time.Duration // when the holder learned of the loss, or crashed
+	until       time.Duration // end of the lease, as far as the holder knew
+	lost        time.Duration // when the holder learned that it had lost the lock, or crashed
 	end         time.Duration
 	store       history.Outcome
 	release     history.Outcome
@@ -31,22 +31,22 @@ type stripVisit struct {
 	live        bool // the visit is in progress
 }
 
-// held returns the time at which the worker stopped acting as the holder.
+// held returns the time at which the worker stopped using the lock.
 func (v *stripVisit) held() time.Duration { return min(v.relCall, v.end) }
 
-// believed returns the time at which the worker should have stopped acting as the holder; at most held.
+// believed returns the time at which the worker should have stopped using the lock. It may have gone on until held.
 func (v *stripVisit) believed() time.Duration { return min(v.held(), v.until, v.lost) }
 
-// visitReader turns operations, in the order of their returns, into visits.
+// visitReader makes visits of operations, which must come in the order of their returns.
 type visitReader struct {
 	workers []stripVisit
 	holds   []history.Holding
-	granted func(*stripVisit) // is called at a grant; the visit is still in progress
+	granted func(*stripVisit) // called when a visit gets the lock; the visit goes on
 	done    func(*stripVisit)
 	last    time.Duration // latest time so far
 }
 
-// maxRows is the largest number of workers that a strip shows.
+// maxRows limits the number of workers that a strip shows.
 const maxRows = 1 << 12
 
 func (r *visitReader) observe(op *history.Op) {
@@ -90,7 +90,7 @@ func (r *visitReader) observe(op *history.Op) {
 
 func (r *visitReader) acquire(v *stripVisit, op *history.Op) {
 	if v.live && v.grant != history.Forever {
-		r.close(v, min(op.Call, v.relReturn)) // the history does not have the ends of visits
+		r.close(v, min(op.Call, v.relReturn)) // this history does not record the ends of visits
 	}
 	if !v.live {
 		*v = stripVisit{
