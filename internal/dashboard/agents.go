@@ -9,14 +9,14 @@ import (
 	"hammerlock/results"
 )
 
-// machines shows the servers and, below them, the agents if there are any.
+// machines shows the servers. If workers run on several machines, it also shows their agents, in the rows below.
 func machines(c canvas, s *measure.Snapshot, st *state) {
 	rows := agentRows(c, s)
 	nodes(c.part(0, 0, c.w, c.h-rows), s, st)
 	agents(c.part(0, c.h-rows, c.w, rows), s)
 }
 
-// agentRows returns the number of rows for agents.
+// agentRows returns the number of rows for agents, at most half of the canvas.
 func agentRows(c canvas, s *measure.Snapshot) int {
 	if len(s.Agents) == 0 {
 		return 0
@@ -24,7 +24,7 @@ func agentRows(c canvas, s *measure.Snapshot) int {
 	return min(len(s.Agents)+1, c.h/2)
 }
 
-// agents lists the agents, with the lost ones first.
+// agents lists the agents. Those that were lost come first.
 func agents(c canvas, s *measure.Snapshot) {
 	lost := 0
 	for _, a := range s.Agents {
@@ -47,8 +47,8 @@ func agents(c canvas, s *measure.Snapshot) {
 	}
 }
 
-// agent shows an agent in a line: its rate, the delay of its history, bytes that are not written yet, and the possible
-// error of its clock.
+// agent shows an agent in a row: its rate, how late its history arrives, how many bytes of history it still keeps,
+// and the largest possible error of its clock.
 func agent(c canvas, y int, a *results.LiveAgent, now time.Duration) {
 	if a.Lost != "" {
 		c.put(0, y, bad, cut(fmt.Sprintf("%s on %s LOST at %.1f s", a.Name, a.Host, a.UpTo.Seconds()), c.w))

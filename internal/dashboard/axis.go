@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// timeAxis draws a row with times between from and to, as many as fit.
+// timeAxis draws a row with as many times between from and to as there is room for.
 func (c canvas) timeAxis(y int, from, to time.Duration) {
 	c.put(0, y, faint, strings.Repeat("─", c.w))
 	if to <= from || c.w < 12 {
@@ -23,8 +23,8 @@ func (c canvas) timeAxis(y int, from, to time.Duration) {
 	}
 }
 
-// tickStep returns the distance between two ticks of an axis: 1, 2 or 5 times a power of ten, and at least a
-// microsecond. It is the smallest for which the axis has at most the given number of ticks.
+// tickStep returns the distance of two ticks on an axis of the given length: the smallest with which there are at
+// most so many ticks. It is 1, 2 or 5 times a power of ten, and at least 1 µs.
 func tickStep(length time.Duration, most int) time.Duration {
 	for unit := time.Microsecond; ; unit *= 10 {
 		for _, n := range []time.Duration{1, 2, 5} {
@@ -35,7 +35,7 @@ func tickStep(length time.Duration, most int) time.Duration {
 	}
 }
 
-// decimals formats a time in seconds, with the decimals that the distance of two ticks requires.
+// decimals formats a time in seconds, with enough decimals to tell two neighbouring ticks apart.
 func decimals(at, step time.Duration) string {
 	digits := 0
 	for unit := time.Second; unit > step && digits < 6; unit /= 10 {
@@ -44,8 +44,8 @@ func decimals(at, step time.Duration) string {
 	return fmt.Sprintf("%.*f", digits, at.Seconds())
 }
 
-// yAxis writes the largest value to the left of a graph's first row, and 0 to the left of its last row. It returns the
-// rest of the canvas.
+// yAxis labels the left side of a graph: the text most at the top row, and 0 at the bottom. It returns the part of
+// the canvas to the right of the labels.
 func (c canvas) yAxis(most string) canvas {
 	width := utf8.RuneCountInString(most)
 	c.put(0, 0, faint, most)

@@ -7,13 +7,13 @@ import (
 	"github.com/gdamore/tcell/v2"
 )
 
-// look tells what the terminal can show. Colour is never the only information.
+// look says what the terminal can show. Colours only repeat what letters and words say.
 type look struct {
 	ascii bool
 	color bool
 }
 
-// tone is the meaning of a text, which determines its style.
+// tone is the role of a text on the screen, such as a warning. It determines the text's style.
 type tone uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	chosen
 )
 
-// style keeps the terminal's own colours for text and background, so that it works on light and dark terminals.
+// style returns the style of a tone. It sets no background, so that it suits light and dark terminals.
 func (l look) style(t tone) tcell.Style {
 	s := tcell.StyleDefault
 	switch t {
@@ -53,7 +53,7 @@ func (l look) tint(s tcell.Style, c tcell.Color) tcell.Style {
 	return s
 }
 
-// asciiLetters replaces Unicode characters on a terminal that cannot show them.
+// asciiLetters maps Unicode characters to their substitutes on a terminal that only shows ASCII.
 var asciiLetters = map[rune]rune{
 	'µ': 'u', '·': '.', '─': '-', '│': '|', '█': '#', '░': '~', '▒': ':', '▓': '*', '‖': '=',
 	'▲': '^', '→': '>', '…': '.', '×': 'x',
@@ -70,20 +70,20 @@ func (l look) letter(r rune) rune {
 	return '?'
 }
 
-// canvas is a part of the screen. Text that does not fit is cut off.
+// canvas is a rectangle of the screen. Text that does not fit is cut off.
 type canvas struct {
 	screen     tcell.Screen
 	look       look
 	x, y, w, h int
 }
 
-// part returns a rectangle of the canvas.
+// part returns a rectangle within the canvas.
 func (c canvas) part(x, y, w, h int) canvas {
 	w, h = max(min(w, c.w-x), 0), max(min(h, c.h-y), 0)
 	return canvas{c.screen, c.look, c.x + x, c.y + y, w, h}
 }
 
-// put writes a text, and returns the column after it.
+// put writes a text, and returns the column after its end.
 func (c canvas) put(x, y int, t tone, text string) int {
 	style := c.look.style(t)
 	for _, r := range text {
@@ -102,12 +102,12 @@ func (c canvas) right(y int, t tone, text string) {
 	c.put(max(c.w-utf8.RuneCountInString(text), 0), y, t, text)
 }
 
-// row paints a whole row.
+// row writes a text and fills the rest of the row with spaces.
 func (c canvas) row(y int, t tone, text string) {
 	c.put(0, y, t, text+strings.Repeat(" ", max(c.w-utf8.RuneCountInString(text), 0)))
 }
 
-// panel draws a heading, and returns the part below it.
+// panel draws a heading. It returns the rest of the canvas, below the heading.
 func (c canvas) panel(title, more string) canvas {
 	if c.h == 0 {
 		return c
@@ -120,11 +120,11 @@ func (c canvas) panel(title, more string) canvas {
 	return c.part(0, 1, c.w, c.h-1)
 }
 
-// bars has the eighths of a bar, from empty to full.
+// bars has the characters for a bar, in steps of an eighth of its full height.
 var bars = []rune(" ▁▂▃▄▅▆▇█")
 
-// spark draws values as columns over all rows of the canvas, with the last value at the right edge. It returns the x
-// of the first column.
+// spark draws a column for each value, and the last value at the right edge. A column of the value most is as high
+// as the canvas. It returns the x of the first column.
 func (c canvas) spark(values []float64, most float64, toneOf func(i int) tone) int {
 	values = values[max(len(values)-c.w, 0):]
 	left := c.w - len(values)
@@ -146,7 +146,7 @@ func (c canvas) spark(values []float64, most float64, toneOf func(i int) tone) i
 	return left
 }
 
-// bar draws a share (0 to 1) of the space between x and the right edge.
+// bar draws a horizontal bar from x. The share 1 reaches the right edge.
 func (c canvas) bar(x, y int, share float64) {
 	c.put(x, y, plain, strings.Repeat("█", int(share*float64(max(c.w-x, 0))+0.5)))
 }

@@ -1,5 +1,5 @@
-// Package dashboard shows a run in progress, or a saved run, from published snapshots. A goroutine draws four times a
-// second and after each key. Publishing never waits for it.
+// Package dashboard shows a run in progress or a saved run on a terminal. It draws snapshots of the measurements
+// four times a second, and after each key. The measuring goroutine never waits for it.
 package dashboard
 
 import (
@@ -14,24 +14,24 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// redrawEvery is the time between two drawings without a key.
+// redrawEvery is the time between two drawings if no key is pressed.
 const redrawEvery = 250 * time.Millisecond
 
-// tick is a key that no keyboard has. It makes the drawing goroutine draw. It goes through the screen's event queue:
-// the application's queue would block before the application runs and after it has stopped.
+// tick is a key that no keyboard has; it makes the drawing goroutine draw. It is posted to the event queue of the
+// screen. The application's own queue would block while the application does not run.
 const tick = tcell.KeyF64
 
-// Options tell what the terminal can show, and whether this is a replay.
+// Options say what the terminal can show, and whether a saved run is replayed.
 type Options struct {
 	ASCII bool
 	Color bool
-	// Quit is called each time q is pressed, with the number of times so far. After the first time, the run finishes
-	// visits in progress.
+	// Quit is called whenever the key q is pressed; times is 1 for the first time. After the first time the run
+	// still finishes the visits in progress.
 	Quit   func(times int)
 	Replay bool
 }
 
-// Dashboard is a dashboard on a screen. Its exported methods are safe for concurrent use.
+// Dashboard draws on a screen. Its exported methods are safe for concurrent use.
 type Dashboard struct {
 	options Options
 	screen  tcell.Screen
@@ -48,14 +48,14 @@ type Dashboard struct {
 	err     error
 	ticks   sync.WaitGroup
 
-	// Only the drawing goroutine uses the fields below.
+	// Only the drawing goroutine uses the following fields.
 	state state
 	shown *measure.Snapshot
 	popup string
 	quits int
 }
 
-// Open takes over an initialized screen, and starts to draw.
+// Open makes a dashboard on an initialized screen, and starts to draw.
 func Open(screen tcell.Screen, o Options) *Dashboard {
 	d := &Dashboard{options: o, screen: screen, closing: make(chan struct{}), ended: make(chan struct{}),
 		state: state{replay: o.Replay}, shown: &measure.Snapshot{Stage: "starting", LongestBy: -1}}
@@ -74,16 +74,16 @@ func Open(screen tcell.Screen, o Options) *Dashboard {
 
 type initialized struct{ tcell.Screen }
 
-// Init does nothing.
+// Init does nothing, because the screen is initialized already.
 func (initialized) Init() error { return nil }
 
-// Publish sets the snapshot that is drawn next.
+// Publish sets the snapshot for the next drawing.
 func (d *Dashboard) Publish(s *measure.Snapshot) { d.latest.Store(s) }
 
-// Control sets the actions of keys on the run; may be nil.
+// Control sets the functions by which keys change the run; nil = no key changes it.
 func (d *Dashboard) Control(c *measure.Controls) { d.control.Store(c) }
 
-// Close ends the dashboard. It returns when the screen is restored.
+// Close ends the dashboard. When it returns, the terminal is as it was before.
 func (d *Dashboard) Close() error {
 	d.once.Do(func() { close(d.closing) })
 	d.ticks.Wait()
@@ -93,7 +93,8 @@ func (d *Dashboard) Close() error {
 	return err
 }
 
-// tick posts the key tick until the dashboard is closed. If the queue is full, it already has a tick.
+// tick posts the key tick at regular times until the dashboard is closed. A full queue is no problem, because the
+// keys in it also make the dashboard draw.
 func (d *Dashboard) tick() {
 	redraw := time.Tick(redrawEvery)
 	for {
@@ -102,7 +103,7 @@ func (d *Dashboard) tick() {
 			return
 		case <-d.closing:
 			_ = d.screen.PostEvent(tcell.NewEventKey(tick, 0, tcell.ModNone))
-			select { // post it again, in case the queue was full
+			select { // repeat it, because the queue may have been full
 			case <-redraw:
 			case <-d.ended:
 			}
@@ -121,14 +122,14 @@ func (d *Dashboard) isClosing() bool {
 	}
 }
 
-// refresh takes the newest snapshot, unless the display is frozen.
+// refresh takes the newest snapshot, unless the user has frozen the display.
 func (d *Dashboard) refresh() {
 	if s := d.latest.Load(); s != nil && !d.state.frozen {
 		d.shown = s
 	}
 }
 
-// setTheme makes pop-ups use the terminal's own colours and characters.
+// setTheme makes pop-ups use the colours of the terminal, and characters that it can show.
 func (d *Dashboard) setTheme() {
 	tview.Styles = tview.Theme{PrimaryTextColor: tcell.ColorDefault}
 	if d.options.ASCII {
@@ -141,7 +142,7 @@ func (d *Dashboard) setTheme() {
 
 func (d *Dashboard) look() look { return look{ascii: d.options.ASCII, color: d.options.Color} }
 
-// board is the page below the pop-ups.
+// board is the main page; pop-ups lie above it.
 type board struct {
 	*tview.Box
 	dashboard *Dashboard

@@ -8,7 +8,8 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// eventsInFull draws the view of events: a list, and below it all details of the chosen event, or of the newest.
+// eventsInFull draws the view of events: the list, and below it the details of the chosen event. If none is chosen,
+// it shows the details of the newest.
 func eventsInFull(c canvas, s *measure.Snapshot, st *state) {
 	all := st.events(s)
 	if len(all) == 0 {
@@ -20,7 +21,7 @@ func eventsInFull(c canvas, s *measure.Snapshot, st *state) {
 	window(c.part(0, rows, c.w, c.h-rows), st.chosenEvent(s), "")
 }
 
-// events lists the events, the newest last.
+// events lists the events in the order of time.
 func events(c canvas, s *measure.Snapshot, st *state) {
 	all, more := st.events(s), "enter opens one"
 	if st.filter != "" {
@@ -50,7 +51,7 @@ func events(c canvas, s *measure.Snapshot, st *state) {
 	}
 }
 
-// eventTones maps kinds of events to their tones.
+// eventTones has the tones of kinds of events that are not plain.
 var eventTones = map[measure.EventKind]tone{
 	measure.ViolationEvent: bad, measure.FaultEvent: warning, measure.UnplannedEvent: warning,
 }
@@ -71,7 +72,7 @@ func eventText(e *measure.Event) string {
 	return text
 }
 
-// window shows an event, with the workers' actions around it.
+// window shows an event, and what the workers did around its time.
 func window(c canvas, e *measure.Event, keys string) {
 	body := c.panel(fmt.Sprintf("%s at %.3f s", e.Kind, e.At.Seconds()), keys)
 	y := 0
@@ -94,7 +95,7 @@ func window(c canvas, e *measure.Event, keys string) {
 		paintStrip(strips.part(4, i, width, 1), l.Cells)
 	}
 	x := 4 + int((e.At-e.Begin)/measure.StripStep)*width/max(len(e.Around[0].Cells), 1)
-	rows := min(len(e.Around), max(strips.h-2, 1)) // the axis must stay visible
+	rows := min(len(e.Around), max(strips.h-2, 1)) // keep a row for the axis
 	if rows < len(e.Around) {
 		strips.row(rows, plain, "")
 		strips.row(rows+1, plain, "")

@@ -12,7 +12,7 @@ import (
 	"hammerlock/results"
 )
 
-// fairness shows the workers' shares of the visits.
+// fairness shows a bar for each worker: its number of visits.
 func fairness(c canvas, s *measure.Snapshot) {
 	f := &s.Fairness
 	c = c.panel("fairness", shareTitle(f))
@@ -28,7 +28,7 @@ func fairness(c canvas, s *measure.Snapshot) {
 	graph.spark(values, float64(most), func(int) tone { return plain })
 }
 
-// shareTitle describes the axes of the bars: the workers, and the number of visits of the highest bar.
+// shareTitle describes the bars: which workers they stand for, and the number of visits of the highest bar.
 func shareTitle(f *results.Fairness) string {
 	if n := len(f.Workers); n > 0 && mostVisits(f) > 0 {
 		return fmt.Sprintf("w00-w%02d, at most %s", n-1, human.Count(mostVisits(f)))
@@ -43,7 +43,8 @@ func mostVisits(f *results.Fairness) (most int64) {
 	return most
 }
 
-// fairnessLine draws the first line. It returns whether there is more to show.
+// fairnessLine draws the first line. It returns false if no visit has counted yet, so that there is nothing else to
+// show.
 func fairnessLine(c canvas, s *measure.Snapshot) bool {
 	f := &s.Fairness
 	switch {
@@ -68,15 +69,16 @@ func fairnessLine(c canvas, s *measure.Snapshot) bool {
 	return true
 }
 
-// sharing draws the view of fairness: the Lorenz curve, and the workers with the longest waits.
+// sharing draws the view of fairness: the Lorenz curve on the left, the workers with the longest waits on the right.
 func sharing(c canvas, s *measure.Snapshot, st *state) {
 	left := max(c.w*9/20, 40)
 	lorenz(c.part(0, 0, left-1, c.h), s)
 	longestWaits(c.part(left, 0, c.w-left, c.h), s, st)
 }
 
-// lorenz draws the curve of M. O. Lorenz (Publ. Am. Stat. Assoc. 70, 1905). The x axis is a share of the workers,
-// those with the fewest visits first. The y axis is their share of the visits.
+// lorenz draws the Lorenz curve (M. O. Lorenz, Publ. Am. Stat. Assoc. 70, 1905). At the x axis is a share of the
+// workers, beginning with those that had the fewest visits. At the y axis is the share of the visits that these
+// workers had.
 func lorenz(c canvas, s *measure.Snapshot) {
 	c = c.panel("fairness", "Lorenz curve")
 	if !fairnessLine(c, s) || c.h < 6 {
@@ -108,8 +110,8 @@ func lorenz(c canvas, s *measure.Snapshot) {
 	c.put(0, c.h-1, plain, cut("the poorer half has "+human.Percent(poorest(visits, 0.5))+" of the visits", c.w))
 }
 
-// poorest returns the share of the total that belongs to the smallest values; part is the share of values to count. A
-// fraction of a value counts in proportion.
+// poorest returns which share of the sum the smallest values have; part is the share of the values that count. The
+// last of them may count only in part.
 func poorest(ascending []int64, part float64) float64 {
 	var all, sum float64
 	whole := part * float64(len(ascending))
@@ -123,7 +125,8 @@ func poorest(ascending []int64, part float64) float64 {
 	return sum / all
 }
 
-// longestWaits lists the workers, those with the longest waits first.
+// longestWaits lists the workers in descending order of their longest wait. For a service, where waits are unknown,
+// the workers with the fewest visits come first.
 func longestWaits(c canvas, s *measure.Snapshot, st *state) {
 	workers := slices.Clone(s.Fairness.Workers)
 	by := func(a, b results.Worker) int { return cmp.Compare(b.Longest, a.Longest) }

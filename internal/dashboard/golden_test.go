@@ -145,8 +145,8 @@ func pictureLanes() (lanes []measure.Strip, workers []results.Worker) {
 	return lanes, workers
 }
 
-// inTurns returns the cells of a history in which 16 workers hold a lock in turn, for a millisecond each. w03 holds
-// it too early at 41.2 s.
+// inTurns returns the lane of a worker, as cells. Each of 16 workers holds the lock for 1 ms in turn. At 41.2 s
+// worker 3 holds it although it is not its turn.
 func inTurns(worker int, from, to time.Duration, n int) []measure.Cell {
 	cells := make([]measure.Cell, n)
 	for i := range cells {

@@ -11,15 +11,15 @@ import (
 	"syscall"
 )
 
-// guard restores the terminal if this process cannot, after a panic or a kill. It is a shell process that knows the
-// terminal's settings, and waits for the end of its input.
+// guard is a shell process that restores the terminal if this process cannot, after a panic or a kill. It has saved
+// the terminal's settings, and waits for the end of its input.
 type guard struct {
 	shell *exec.Cmd
 	pipe  *os.File
 }
 
-// guardScript restores the terminal and prints its input, unless that is "ok". The input is the text of a crash, which
-// the Go runtime writes to the guard. On the terminal, that text would disappear with the screen.
+// guardScript restores the terminal, unless its input is "ok". Then it prints the input, which is the text of a
+// crash: the Go runtime writes that to the guard, because the text would disappear with the screen.
 const guardScript = `trap '' INT TERM HUP QUIT TSTP TTOU TTIN
 saved=$(stty -g </dev/tty) || exit 1
 echo ready
@@ -31,7 +31,7 @@ printf '\033[?1l\033>\033[?7h\033[0m\033[?25h\033[?1049l' >/dev/tty
 printf '%s\n' "$said" >&2
 `
 
-// newGuard starts a guard. It must be called before the terminal's settings change.
+// newGuard starts a guard. Call it while the terminal still has its normal settings.
 func newGuard() (*guard, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -54,7 +54,7 @@ func newGuard() (*guard, error) {
 	return g, debug.SetCrashOutput(write, debug.CrashOptions{})
 }
 
-// dismiss ends the guard after the terminal was restored. It may be called on nil.
+// dismiss ends the guard when the terminal is restored already; g may be nil.
 func (g *guard) dismiss() error {
 	if g == nil {
 		return nil

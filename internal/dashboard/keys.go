@@ -11,7 +11,7 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// key handles every key on the drawing goroutine, which draws afterwards.
+// key handles a key; the dashboard draws afterwards. It returns nil, or the key for a pop-up to handle.
 func (d *Dashboard) key(e *tcell.EventKey) *tcell.EventKey {
 	switch e.Key() {
 	case tick:
@@ -117,7 +117,7 @@ func (d *Dashboard) move(k tcell.Key, m tcell.ModMask) {
 	}
 }
 
-// choose moves the choice in the list of the view: lanes, workers, nodes or events.
+// choose moves by some rows in the list of the current view: runs, lanes, workers, nodes or events.
 func (d *Dashboard) choose(down int) {
 	if c := d.control.Load(); d.state.view == boardView && c != nil && c.Choose != nil {
 		c.Choose(down)
@@ -128,14 +128,14 @@ func (d *Dashboard) choose(down int) {
 	case nodesView:
 		st.node = min(max(st.node+down, 0), max(len(st.nodes(d.shown))-1, 0))
 	case holdersView, fairnessView:
-		st.top = max(st.top+down, 0) // drawing keeps it within the list
+		st.top = max(st.top+down, 0) // the drawing limits it to the length of the list
 	default:
 		st.event = min(max(st.event-down, 0), len(st.events(d.shown)))
 	}
 }
 
-// scroll moves the lanes of a run through the last minute, by a quarter of the visible time. Scrolled lanes do not
-// move as time passes.
+// scroll moves the lanes of a run by a quarter of the time that they show, within the last minute. Scrolled lanes
+// stand still while the run goes on.
 func (st *state) scroll(s *measure.Snapshot, k tcell.Key) {
 	span := st.shown(s)
 	until := cmp.Or(st.until, s.LanesEnd)
@@ -154,7 +154,7 @@ func (st *state) scroll(s *measure.Snapshot, k tcell.Key) {
 	}
 }
 
-// seek moves a replay by a step, or with shift by a tenth of a step.
+// seek moves a replay by a step, or by a tenth of it if Shift or Ctrl is pressed.
 func seek(by func(time.Duration), k tcell.Key, m tcell.ModMask, step time.Duration) {
 	if m&(tcell.ModShift|tcell.ModCtrl) != 0 {
 		step /= 10
@@ -186,7 +186,7 @@ func (d *Dashboard) kill() {
 	}
 }
 
-// Factors of the keys that change the rate. Each undoes the other.
+// Factors by which the keys + and - change the rate. One key undoes the other.
 const (
 	faster = 1.25
 	slower = 1 / faster
@@ -203,7 +203,7 @@ func (d *Dashboard) violation(step int) {
 	}
 }
 
-// rate changes the rate of visits, or the speed of a replay. If that is impossible, it shows the reason.
+// rate changes the rate of visits, or the speed of a replay. If this is not possible, it shows the reason.
 func (d *Dashboard) rate(factor float64) {
 	c := d.control.Load()
 	if c != nil && c.Speed != nil {
@@ -222,7 +222,7 @@ func (d *Dashboard) rate(factor float64) {
 	d.state.say(time.Now(), "%s visits a second from now on; the run is marked interactive", human.Number(now))
 }
 
-// confirm shows what was done, or the error.
+// confirm shows that an action was done, or its error.
 func (d *Dashboard) confirm(what string, err error) {
 	if err != nil {
 		d.state.say(time.Now(), "%v", err)
@@ -231,7 +231,7 @@ func (d *Dashboard) confirm(what string, err error) {
 	d.state.say(time.Now(), "%s: done; the run is marked interactive", what)
 }
 
-// chosenEvent returns the chosen event, or the newest; nil if there is none.
+// chosenEvent returns the chosen event. If none is chosen it returns the newest, or nil if there are no events.
 func (st *state) chosenEvent(s *measure.Snapshot) *measure.Event {
 	all := st.events(s)
 	at := st.chosen(len(all))

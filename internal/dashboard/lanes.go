@@ -12,7 +12,8 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// marks has the characters for the actions of a worker, the most important first.
+// marks has the characters for what a worker does. The most important one comes first: it wins if a column has
+// several.
 var marks = []struct {
 	cell   measure.Cell
 	letter string
@@ -22,10 +23,10 @@ var marks = []struct {
 	{measure.Overlap, "X", bad, "OVERLAP"},
 	{measure.Stopped, "‖", warning, "stopped"},
 	{measure.Expired, "!", warning, "too late"},
-	{measure.Held, "▁-█", good, "holds"}, // the height of the bar is the share of the time
+	{measure.Held, "▁-█", good, "holds"}, // height of the bar: share of the time
 	{measure.Orphaned, "░", warning, "lease left"},
 	{measure.Waited, "·", plain, "waits"},
-	{measure.NotKnown, "?", faint, ""}, // a text in the lane tells it
+	{measure.NotKnown, "?", faint, ""}, // the lane has a text about it
 }
 
 func legend() (text string) {
@@ -37,14 +38,14 @@ func legend() (text string) {
 	return text[:len(text)-1]
 }
 
-// laneText is the width of a lane's text; laneName is the width of its worker's name.
+// laneText is the width of the text in a lane, and laneName that of the worker's name.
 const (
 	laneText = 25
 	laneName = 4
 )
 
-// The time that lanes show: usualSpan at the start of a run. The lower limit is leastSpan for a run, and leastHistory
-// for a history. The upper limit is mostSpan for a run.
+// Times that lanes can show. A run shows usualSpan, unless keys change it, and from leastSpan to mostSpan. A saved
+// history can show leastHistory or more.
 const (
 	usualSpan    = 2500 * time.Millisecond
 	leastSpan    = 500 * time.Millisecond
@@ -52,7 +53,8 @@ const (
 	mostSpan     = time.Minute
 )
 
-// shown returns the time that lanes show. A history is shown as a whole until a key is pressed.
+// shown returns the length of the time that lanes show. A saved history is shown as a whole until a key changes
+// that.
 func (st *state) shown(s *measure.Snapshot) time.Duration {
 	if s.Lane != nil {
 		return min(max(cmp.Or(st.span, s.To), leastHistory), max(s.To, leastHistory))
@@ -60,12 +62,13 @@ func (st *state) shown(s *measure.Snapshot) time.Duration {
 	return min(max(cmp.Or(st.span, usualSpan), leastSpan), mostSpan)
 }
 
-// stretch is the part of a run that lanes show, with the time that a column covers.
+// stretch is the period that lanes show; column is the length of the time in one column.
 type stretch struct {
 	begin, end, column time.Duration
 }
 
-// stretch returns the part to show on the given columns: the end of a run, or the time around a moment of a history.
+// stretch returns the period to show in so many columns. For a run it is the latest time, unless the user has
+// scrolled. For a saved history it is the time around the current moment.
 func (st *state) stretch(s *measure.Snapshot, columns int) stretch {
 	span, columns := st.shown(s), max(columns, 1)
 	if s.Lane != nil {
@@ -73,7 +76,7 @@ func (st *state) stretch(s *measure.Snapshot, columns int) stretch {
 		return stretch{begin, begin + span, span / time.Duration(columns)}
 	}
 	n := int(span / measure.StripStep)
-	if n > columns { // each column has a whole number of cells, so that the moving picture does not flicker
+	if n > columns { // a column has a whole number of cells: otherwise the moving lanes flicker
 		n = min((n+columns-1)/columns*columns, measure.StripCells/columns*columns)
 	}
 	span = time.Duration(n) * measure.StripStep
@@ -84,7 +87,7 @@ func (st *state) stretch(s *measure.Snapshot, columns int) stretch {
 	return stretch{end - span, end, max(span/time.Duration(columns), measure.StripStep)}
 }
 
-// of returns this part of a lane.
+// of returns the cells of a lane in this period.
 func (v stretch) of(s *measure.Snapshot, l *measure.Strip, columns int) []measure.Cell {
 	if s.Lane != nil {
 		return s.Lane(l.Worker, v.begin, v.end, columns)
@@ -93,7 +96,7 @@ func (v stretch) of(s *measure.Snapshot, l *measure.Strip, columns int) []measur
 	return l.Cells[max(last-int((v.end-v.begin)/measure.StripStep), 0):max(last, 0)]
 }
 
-// holders shows who holds the lock, with a lane for each worker. As a separate view, it has an axis, and can be
+// holders shows who holds the lock: a lane for each worker. If it is the only panel, it has a time axis and can be
 // scrolled and zoomed.
 func holders(c canvas, s *measure.Snapshot, st *state) {
 	heading, whole := c.part(0, 0, c.w, 1), st.view == holdersView
@@ -146,7 +149,7 @@ func holders(c canvas, s *measure.Snapshot, st *state) {
 	heading.right(0, faint, shownText(s, st, shown, len(lanes)-rows))
 }
 
-// axis draws the times below lanes and, in a replay, marks the current moment.
+// axis draws times below the lanes. In a replay it also marks the current moment.
 func (c canvas) axis(s *measure.Snapshot, shown stretch, columns int) {
 	c = c.part(laneName, 0, columns, 1)
 	c.timeAxis(0, shown.begin, shown.end)
@@ -155,7 +158,7 @@ func (c canvas) axis(s *measure.Snapshot, shown stretch, columns int) {
 	}
 }
 
-// shownText tells which period the lanes show, and how many workers are not shown.
+// shownText says which period the lanes show, and for how many workers there is no room.
 func shownText(s *measure.Snapshot, st *state, shown stretch, rest int) string {
 	span, text := shown.end-shown.begin, ""
 	switch {
@@ -172,8 +175,8 @@ func shownText(s *measure.Snapshot, st *state, shown stretch, rest int) string {
 	return text
 }
 
-// order puts lanes with something unusual first if there is no room for all lanes. It ranks by the logarithm of the
-// number of unusual cells, so that rows rarely change places.
+// order sorts the lanes if there is no room for all of them: those with the most unusual cells come first. It
+// compares logarithms of the numbers of unusual cells, so that lanes rarely change places.
 func order(lanes []measure.Strip, room int) {
 	if len(lanes) <= room {
 		return
@@ -199,8 +202,8 @@ func order(lanes []measure.Strip, room int) {
 	})
 }
 
-// paintStrip paints cells over the whole width. A column with several cells shows their most important mark; for
-// holds, it shows the share of the time.
+// paintStrip paints the cells of a lane. If a column has several cells, it shows the most important mark among them.
+// For holds the height of its bar is the share of the time.
 func paintStrip(c canvas, cells []measure.Cell) {
 	for x := range c.w {
 		var sum measure.Cell
@@ -224,7 +227,7 @@ func paintStrip(c canvas, cells []measure.Cell) {
 	}
 }
 
-// doing describes a worker's current action.
+// doing describes what a worker does now.
 func doing(l *measure.Strip, pages bool) (string, tone) {
 	page, holds, lease := "", "holds", ""
 	if pages {
@@ -251,7 +254,7 @@ func doing(l *measure.Strip, pages bool) (string, tone) {
 	}
 }
 
-// short formats a duration with few characters.
+// short formats a duration in a few characters.
 func short(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

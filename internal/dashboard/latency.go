@@ -11,7 +11,8 @@ import (
 	"hammerlock/results"
 )
 
-// latency draws the table of percentiles, with the random waiter and the longest wait, which percentiles hide.
+// latency draws the table of percentiles. Below are the random waiter's wait and the longest wait, which percentiles
+// hide.
 func latency(c canvas, s *measure.Snapshot) {
 	c = c.panel("latency", dashes(s, c.w < 56))
 	column := max(min((c.w-12)/3, 12), 8)
@@ -55,7 +56,7 @@ func latency(c canvas, s *measure.Snapshot) {
 	c.put(c.put(0, y, plain, random)+2, y, t, longest)
 }
 
-// dashes explains why a percentile is shown as "-"; empty if no percentile is.
+// dashes explains why some percentiles are "-"; empty = none is.
 func dashes(s *measure.Snapshot, narrow bool) string {
 	var most int64
 	none, few := true, false
@@ -78,20 +79,20 @@ func dashes(s *measure.Snapshot, narrow bool) string {
 	return ""
 }
 
-// shades has the shades of a heat map. A shade stands for at least this share of a second's values.
+// shades has the characters of a heat map. Each stands for the given share of the values of a second, or more.
 var shades = []struct {
 	share  float64
 	letter string
 }{{0.6, "█"}, {0.3, "▓"}, {0.1, "▒"}, {0, "░"}}
 
-// Widths in a heat map: the numbers on its axis, and the bars beside it.
+// Widths in a heat map: of the numbers on its axis, and of the bars at its side.
 const (
 	heatNumbers = 8
 	heatBars    = 20
 )
 
-// heat shows the distribution of durations in each second of the last minute, as shades. Bars show the sum over the
-// seconds.
+// heat draws a heat map of durations: a column for each second of the last minute, a row for each band of durations.
+// The bars at its side show the sum of all seconds.
 func heat(c canvas, s *measure.Snapshot, st *state) {
 	what, of := "response", func(x *measure.Second) *measure.Spread { return &x.Response }
 	if st.waits && !s.Head.Unseen {
@@ -102,7 +103,7 @@ func heat(c canvas, s *measure.Snapshot, st *state) {
 		more += ", tab: " + other
 	}
 	c = c.panel(what+" over time", more)
-	seconds := s.Seconds[:max(len(s.Seconds)-1, 0)] // the last second is incomplete
+	seconds := s.Seconds[:max(len(s.Seconds)-1, 0)] // without the last second, which is incomplete
 	wide := max((c.w-heatNumbers-heatBars)/60, 1)
 	columns := min((c.w-heatNumbers-heatBars)/wide, 60)
 	seconds = seconds[max(len(seconds)-columns, 0):]
@@ -152,7 +153,7 @@ func heat(c canvas, s *measure.Snapshot, st *state) {
 	c.put(0, len(rows), warning, "▲ fault")
 }
 
-// band is one band of durations, or several adjacent bands.
+// band is a row of a heat map: one band of durations, or several that are adjacent.
 type band struct{ from, to int }
 
 func (b band) sum(s *measure.Spread) (n uint32) {
@@ -162,7 +163,7 @@ func (b band) sum(s *measure.Spread) (n uint32) {
 	return n
 }
 
-// percent formats a share with one decimal. A very small share is not shown as 0.
+// percent formats a share with one decimal. A small positive share becomes "<0.1 %" and not 0.
 func percent(share float64) string {
 	if share > 0 && share < 0.001 {
 		return "<0.1 %"
@@ -170,7 +171,7 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.1f %%", 100*share)
 }
 
-// name returns the shortest duration of a band. The band ends where the next band begins.
+// name formats the shortest duration in the band.
 func (b band) name() string {
 	if b.from == 0 {
 		return "0"
@@ -185,8 +186,8 @@ func (b band) name() string {
 	return fmt.Sprintf("%d %s", d/unit, name)
 }
 
-// rowsOf makes rows of the bands from low to high, the longest durations first. A row has one band or, if there is no
-// room, a decade.
+// rowsOf makes rows of the bands from low to high; the longest durations come first. A row has one band. If there
+// are more bands than room, it has the bands of a factor of ten.
 func rowsOf(low, high, room int) (rows []band) {
 	each := 1
 	if high-low+1 > room {
@@ -203,7 +204,7 @@ func rowsOf(low, high, room int) (rows []band) {
 	return rows[:min(len(rows), max(room, 0))]
 }
 
-// shade paints a share of a total, in the given width.
+// shade paints the character for the share n/all, wide times.
 func (c canvas) shade(x, y, wide int, n, all float64) {
 	for _, s := range shades {
 		if n > 0 && n/all >= s.share {
@@ -215,7 +216,7 @@ func (c canvas) shade(x, y, wide int, n, all float64) {
 	}
 }
 
-// mark writes a letter over a character, if that is one of the characters in the argument on.
+// mark writes a letter, but only over a character that is in the argument on.
 func (c canvas) mark(x, y int, on string, t tone, letter string) {
 	if x < 0 || y < 0 || x >= c.w || y >= c.h {
 		return

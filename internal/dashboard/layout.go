@@ -8,13 +8,13 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// The smallest screen with room for panels.
+// Size of the smallest screen that has room for panels.
 const (
 	minWidth  = 80
 	minHeight = 24
 )
 
-// fewestHeat is the number of rows that a heat map needs beside other panels.
+// fewestHeat is the smallest number of rows of a heat map next to other panels.
 const fewestHeat = 10
 
 func draw(c canvas, s *measure.Snapshot, st *state, now time.Time) {
@@ -47,7 +47,7 @@ func draw(c canvas, s *measure.Snapshot, st *state, now time.Time) {
 	}
 }
 
-// overview draws all panels. On a large screen they are in two columns, on others below each other.
+// overview draws all panels: in two columns on a large screen, otherwise in one.
 func overview(c canvas, s *measure.Snapshot, st *state) {
 	top := 7
 	if c.h >= 28 {
@@ -63,7 +63,7 @@ func overview(c canvas, s *measure.Snapshot, st *state) {
 		machines(c.part(left+1, 20, right, c.h-20-eventRows), s, st)
 		throughput(c.part(0, 0, left, 12), s)
 		lanes := c.h - 12 - eventRows
-		if spare := lanes - len(s.Lanes) - 2; spare >= fewestHeat && !s.Head.Unseen { // few workers leave room
+		if spare := lanes - len(s.Lanes) - 2; spare >= fewestHeat && !s.Head.Unseen { // room for a heat map
 			lanes -= spare
 			heat(c.part(0, 12+lanes, left, spare), s, st)
 		}
@@ -72,7 +72,7 @@ func overview(c canvas, s *measure.Snapshot, st *state) {
 		return
 	}
 	half := c.w / 2
-	low, eventRows := 4, 4 // the legend of the lanes needs a row
+	low, eventRows := 4, 4 // one row is for the legend of the lanes
 	if c.h >= 28 {
 		low = 8
 		eventRows = max((c.h-top-low)*2/5, 4)
@@ -110,7 +110,7 @@ func footer(c canvas, s *measure.Snapshot, st *state, now time.Time) {
 	c.row(0, faint, keys)
 }
 
-// drawLines draws a few lines on a screen without room for panels.
+// drawLines draws only a few lines of text, on a screen that is too small for panels.
 func drawLines(c canvas, s *measure.Snapshot) {
 	safety, safetyTone := safetyText(s)
 	generator, generatorTone := generatorText(s)

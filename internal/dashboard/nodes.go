@@ -11,7 +11,7 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// nodes shows the servers, and the links that are cut.
+// nodes shows the servers. Above them it lists the network links that are cut.
 func nodes(c canvas, s *measure.Snapshot, st *state) {
 	c = c.panel("topology", "")
 	y := c.cuts(s)
@@ -36,7 +36,7 @@ func nodes(c canvas, s *measure.Snapshot, st *state) {
 	}
 }
 
-// briefly shows several nodes in each row. Those that are not up come first, then primaries.
+// briefly shows several nodes in a row. Nodes that are not up come first, then primaries.
 func (c canvas) briefly(all []measure.NodeState) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b measure.NodeState) int { return cmp.Compare(concern(&a), concern(&b)) })
@@ -57,7 +57,7 @@ func (c canvas) briefly(all []measure.NodeState) {
 	}
 }
 
-// cuts lists the links that are cut, and returns their number.
+// cuts lists the network links that are cut, and returns their number.
 func (c canvas) cuts(s *measure.Snapshot) int {
 	for y, rule := range s.Cuts {
 		c.put(0, y, bad, "LINK "+rule)
@@ -65,7 +65,7 @@ func (c canvas) cuts(s *measure.Snapshot) int {
 	return len(s.Cuts)
 }
 
-// concern returns a sort key for nodes: first those that are not up, then primaries.
+// concern returns a sort key: 0 for a node that is not up, 1 for a primary, 2 for others.
 func concern(n *measure.NodeState) int {
 	switch {
 	case n.State != "up":
@@ -79,7 +79,7 @@ func concern(n *measure.NodeState) int {
 
 func nodeTone(n *measure.NodeState) tone { return []tone{bad, strong, plain}[concern(n)] }
 
-// nodesUnknown tells why no node can be shown.
+// nodesUnknown says why there are no nodes to show.
 func nodesUnknown(s *measure.Snapshot, st *state) string {
 	switch {
 	case s.Head.Unseen && !st.replay && s.At > 0:
@@ -111,7 +111,7 @@ func nodeTexts(all []measure.NodeState) func(*measure.NodeState) string {
 	}
 }
 
-// roleText returns the role of a node. If that is unknown, it returns the role at the start with a "?".
+// roleText returns the role of a node. If it is unknown now, it returns the role at the start of the run with a "?".
 func roleText(n *measure.NodeState) string {
 	if n.Role == "?" {
 		return n.Made + "?"
@@ -119,7 +119,7 @@ func roleText(n *measure.NodeState) string {
 	return n.Role
 }
 
-// roleMarks has the characters for the roles of nodes.
+// roleMarks has the characters for roles and states of nodes.
 var roleMarks = []struct {
 	what, letter string
 	tone         tone
@@ -136,7 +136,7 @@ func roleLegend() string {
 	return text[:len(text)-1]
 }
 
-// deployment draws the view of nodes: the state of each, and its roles since the run began.
+// deployment draws the view of nodes: for each node the state, and the roles since the start of the run.
 func deployment(c canvas, s *measure.Snapshot, st *state) {
 	rows := agentRows(c, s)
 	agents(c.part(0, c.h-rows, c.w, rows), s)
@@ -157,7 +157,7 @@ func deployment(c canvas, s *measure.Snapshot, st *state) {
 	}
 	text := nodeTexts(list)
 	left := min(max(c.w*11/20, 40), 60)
-	first := max(min(st.node-(c.h-y-3), len(names)-(c.h-y-2)), 0) // so that the chosen node is visible
+	first := max(min(st.node-(c.h-y-3), len(names)-(c.h-y-2)), 0) // keeps the chosen node visible
 	room := max(c.h-y-2, 0)
 	for i, name := range names[first:min(first+room, len(names))] {
 		if at := first + i; at < len(list) {
@@ -177,8 +177,8 @@ func deployment(c canvas, s *measure.Snapshot, st *state) {
 	c.put(0, c.h-1, faint, roleLegend())
 }
 
-// roles paints the roles of a node from the start of the run until now. A column with several roles shows the latest
-// one. But it always shows a time in which the node was not up.
+// roles paints the roles of a node from the start of the run until now. If a column covers several roles, it shows
+// the last one. A time in which the node was not up is more important, and is always shown.
 func (c canvas) roles(r *measure.Roles, now time.Duration) {
 	for x := range c.w {
 		from := now * time.Duration(x) / time.Duration(c.w)
@@ -225,7 +225,7 @@ func starting(c canvas, s *measure.Snapshot) {
 			c.put(x, y, plain, cut(doing, c.w-x))
 			continue
 		}
-		for i, row := range human.Wrap(doing, c.w-x) { // in full, since the start waits for this step
+		for i, row := range human.Wrap(doing, c.w-x) { // all of the text, because the start waits for this step
 			c.put(x, y+i, strong, row)
 		}
 	}
@@ -239,7 +239,7 @@ func starting(c canvas, s *measure.Snapshot) {
 	}
 }
 
-// plannedFaults tells, before the servers are up, which faults the key f cannot inject later.
+// plannedFaults says, before the servers are up, which faults the key f will not be able to inject.
 const plannedFaults = "f injects faults while it runs. Those of messages (delay, cut-holder, partition, " +
 	"drop-reply), of clocks and of " +
 	"power need servers that are prepared for them: plan one of the kind, as in --fault delay@2s."

@@ -13,10 +13,11 @@ import (
 	"hammerlock/results"
 )
 
-// forever stands for a time that never comes.
+// forever is the time of an event that never happens.
 const forever = time.Duration(1<<63 - 1)
 
-// header shows the run, its progress, its safety, and whether its load generator can be trusted.
+// header shows the run, its progress, whether the lock is safe so far, and whether the load generator can be
+// trusted.
 func header(c canvas, s *measure.Snapshot, st *state) {
 	h := &s.Head
 	loop := "closed loop"
@@ -95,9 +96,9 @@ func generatorText(s *measure.Snapshot) (string, tone) {
 		results.GeneratorOK: good, results.Suspect: warning, results.Saturated: bad, results.Disturbed: bad}[state]
 }
 
-// throughput shows the last minute, second by second.
+// throughput shows the visits in each second of the last minute.
 func throughput(c canvas, s *measure.Snapshot) {
-	seconds := s.Seconds[:max(len(s.Seconds)-1, 0)] // the last second is incomplete
+	seconds := s.Seconds[:max(len(s.Seconds)-1, 0)] // without the last second, which is incomplete
 	c = c.panel("throughput", "visits a second, ▲ fault at work")
 	var values []float64
 	var most, now float64
@@ -150,7 +151,7 @@ func throughput(c canvas, s *measure.Snapshot) {
 	}
 }
 
-// phases writes the names of the phases below a graph of seconds, each at its start, if there is room.
+// phases writes the names of the phases below a graph, each at its first second, if there is room.
 func (c canvas) phases(s *measure.Snapshot, seconds []measure.Second, left int) {
 	for from := 0; from < len(seconds); {
 		phase, to := phaseAt(s, seconds[from].At), from+1
@@ -164,12 +165,12 @@ func (c canvas) phases(s *measure.Snapshot, seconds []measure.Second, left int) 
 	}
 }
 
-// phaseAt returns the index of the phase at a given time; -1 = none.
+// phaseAt returns the index of the phase at this time of the run; -1 = none.
 func phaseAt(s *measure.Snapshot, at time.Duration) int {
 	return slices.IndexFunc(s.Head.Phases, func(p measure.Span) bool { return at < p.To })
 }
 
-// cost shows what a visit costs clients and servers.
+// cost shows what a visit costs the clients and the servers.
 func cost(c canvas, s *measure.Snapshot) {
 	c = c.panel("cost a visit", "of the last seconds")
 	if s.Head.Unseen {
@@ -198,7 +199,7 @@ func cost(c canvas, s *measure.Snapshot) {
 	c.reasons(s)
 }
 
-// costUnknown tells why a cost is unknown.
+// costUnknown says why a cost is not known.
 func costUnknown(s *measure.Snapshot) string {
 	switch {
 	case s.Stage == "replay":
@@ -212,7 +213,7 @@ func costUnknown(s *measure.Snapshot) string {
 	}
 }
 
-// reasons shows why the load generator cannot be trusted.
+// reasons says why the load generator cannot be trusted.
 func (c canvas) reasons(s *measure.Snapshot) {
 	for i, reason := range s.Generator.Reasons {
 		c.put(0, 1+i, faint, "generator: "+reason)

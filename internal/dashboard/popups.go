@@ -46,7 +46,7 @@ func (d *Dashboard) closePopup() {
 	d.app.SetFocus(d.main)
 }
 
-// text replaces characters that the terminal cannot show.
+// text replaces the characters of s that the terminal cannot show.
 func (d *Dashboard) text(s string) string { return strings.Map(d.look().letter, s) }
 
 func (d *Dashboard) help() {
@@ -67,7 +67,7 @@ func (d *Dashboard) askFilter() {
 	d.open("filter", f, 64, 3)
 }
 
-// faults lists the faults that can be injected, and those that cannot, with the reason.
+// faults opens a list of faults. A fault that cannot be injected now has the reason.
 func (d *Dashboard) faults() {
 	c := d.control.Load()
 	if c == nil || c.Inject == nil {
@@ -94,7 +94,7 @@ func (d *Dashboard) faults() {
 	d.open("faults", l, 78, 20)
 }
 
-// target asks for the target of a fault, if there is a choice. It then injects the fault.
+// target injects a fault. If the fault has several possible targets, the user chooses one first.
 func (d *Dashboard) target(c *measure.Controls, f measure.Choice) {
 	inject := func(target string) {
 		d.confirm(strings.TrimSpace("inject "+f.Name+" "+target), c.Inject(f.Name, target))
@@ -115,12 +115,12 @@ func (d *Dashboard) target(c *measure.Controls, f measure.Choice) {
 	d.open("target", l, 60, min(len(f.Targets)+3, 20))
 }
 
-// entry returns a row of a list: a name, and as much of its description as fits.
+// entry makes a row of a list from a name and its description, which may be cut off.
 func (d *Dashboard) entry(name, means string) string {
 	return d.text(tview.Escape(cut(fmt.Sprintf("%-18s %s", name, means), 74)))
 }
 
-// list makes an empty list. A typed letter jumps to the next entry that begins with the letters typed so far.
+// list opens an empty list. If the user types letters, it goes to the next entry that begins with these letters.
 func (d *Dashboard) list(title string) *tview.List {
 	l := tview.NewList().ShowSecondaryText(false)
 	l.SetMainTextStyle(tcell.StyleDefault).SetSelectedStyle(tcell.StyleDefault.Reverse(true)).SetBorder(true).
@@ -140,8 +140,8 @@ func (d *Dashboard) list(title string) *tview.List {
 	return l
 }
 
-// jump goes to the next entry that begins with a text. The search starts the given number of entries after the current
-// one. It returns false if there is none.
+// jump goes to the next entry that begins with a text. It starts the search so many entries after the current one.
+// It returns false if there is no such entry.
 func jump(l *tview.List, text string, after int) bool {
 	for i := range l.GetItemCount() {
 		at := (l.GetCurrentItem() + after + i) % l.GetItemCount()
@@ -159,8 +159,7 @@ type eventBox struct {
 	event     measure.Event
 }
 
-// Draw implements tview.Primitive. If an event's surroundings were unknown when it was opened, it looks for them
-// again.
+// Draw implements tview.Primitive. If it was not yet known what the workers did around the event, Draw looks again.
 func (b *eventBox) Draw(screen tcell.Screen) {
 	if b.event.Around == nil {
 		for _, e := range b.dashboard.shown.Events {

@@ -8,16 +8,17 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// Widths of a scoreboard's columns: the names of the runs, which are cut, and their states.
+// Widths of columns in a scoreboard: the name of a run, which may be cut off, and its state.
 const (
 	scoreName  = 30
 	scoreState = 13
 )
 
-// lanesBelow is the number of rows for the lanes of the chosen run, with their heading.
+// lanesBelow is the number of rows for the lanes of the chosen run and their heading.
 const lanesBelow = 9
 
-// scoreboard shows a job with parallel runs: a line for each run, and the lanes of the chosen run.
+// scoreboard shows a job that runs several runs at the same time: a row for each run, and the lanes of the chosen
+// run.
 func scoreboard(c canvas, s *measure.Snapshot, st *state) {
 	b := s.Board
 	more := fmt.Sprintf("%d of %d done", b.Ended, len(b.Rows))
@@ -43,7 +44,7 @@ func scoreboard(c canvas, s *measure.Snapshot, st *state) {
 			at = i
 		}
 	}
-	first := min(max(at+1-rows.h, 0), max(len(b.Rows)-rows.h, 0)) // so that the chosen run is visible
+	first := min(max(at+1-rows.h, 0), max(len(b.Rows)-rows.h, 0)) // keeps the chosen run visible
 	for y, r := range b.Rows[first:min(first+rows.h, len(b.Rows))] {
 		mark := " "
 		if r.Number == b.Chosen {
@@ -57,7 +58,7 @@ func scoreboard(c canvas, s *measure.Snapshot, st *state) {
 	holders(c.part(0, c.h-lanesBelow, c.w, lanesBelow), s, st)
 }
 
-// stateTones maps states of runs to their tones.
+// stateTones has the tone of each state of a run.
 var stateTones = map[string]tone{
 	"FAIL": bad, "INCONCLUSIVE": warning, "PASS": good, "running": strong, "waiting": faint,
 }

@@ -9,11 +9,11 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// view is an arrangement of panels that a number key selects.
+// view is a selection of panels. The user chooses a view by a number key.
 type view int
 
 const (
-	boardView view = iota // like allView if there is no board
+	boardView view = iota // the runs of a job; the same as allView if there is only one run
 	allView
 	holdersView
 	latencyView
@@ -22,15 +22,15 @@ const (
 	eventsView
 )
 
-// state has the selections that a user made with keys. Only the drawing goroutine uses it.
+// state is what the user has chosen by keys. Only the drawing goroutine uses it.
 type state struct {
 	view    view
 	frozen  bool
 	filter  string
-	event   int // 1 = the newest event, 2 = the one before, and so on; 0 = none is chosen
+	event   int // 1 = the newest event, 2 = the one before it, and so on; 0 = none chosen
 	node    int
-	span    time.Duration // time that lanes show; 0 = the default
-	until   time.Duration // fixed end of the lanes; 0 = they end now
+	span    time.Duration // length of the time that lanes show; 0 = the default
+	until   time.Duration // time at the end of the lanes; 0 = now
 	top     int           // first lane or worker that is shown
 	waits   bool          // the heat map shows waits instead of response times
 	message string
@@ -48,7 +48,8 @@ func (st *state) passes(text string) bool {
 	return st.filter == "" || strings.Contains(strings.ToLower(text), strings.ToLower(st.filter))
 }
 
-// events, lanes and nodes return the elements that match the filter. If no lane or node matches, they return all.
+// events returns the events that match the filter. The methods lanes and nodes do the same, but return all if none
+// matches.
 func (st *state) events(s *measure.Snapshot) []measure.Event {
 	return slices.DeleteFunc(slices.Clone(s.Events), func(e measure.Event) bool {
 		return !st.passes(string(e.Kind) + " " + e.Text)
@@ -65,7 +66,7 @@ func (st *state) nodes(s *measure.Snapshot) []measure.NodeState {
 	return matching(s.Nodes, func(n measure.NodeState) bool { return st.passes(n.Name + " " + n.Role) })
 }
 
-// matching returns the elements that match, or all if none does.
+// matching returns the elements that match, or all elements if none does.
 func matching[T any](all []T, match func(T) bool) []T {
 	list := slices.DeleteFunc(slices.Clone(all), func(x T) bool { return !match(x) })
 	if len(list) == 0 {
@@ -74,7 +75,7 @@ func matching[T any](all []T, match func(T) bool) []T {
 	return list
 }
 
-// chosen returns the index of the chosen event among n events; -1 if none is chosen.
+// chosen returns the index of the chosen one of n events; -1 = none is chosen.
 func (st *state) chosen(n int) int {
 	if st.event == 0 {
 		return -1

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopTimeout is the longest time that the system takes to stop this process. The system does not stop a process if
-// no shell could continue it.
+// stopTimeout is how long we wait until the system has stopped this process. If no shell could continue the process,
+// the system does not stop it.
 const stopTimeout = 300 * time.Millisecond
 
-// suspend gives the terminal to the shell until the shell brings this process to the foreground again. Until then the
-// whole suite is stopped, which the history records.
+// suspend gives the terminal to the shell, and stops the suite until the shell brings it back to the foreground. The
+// history records the time in between.
 func (d *Dashboard) suspend() {
 	resume := func() {}
 	if c := d.control.Load(); c != nil && c.Pause != nil {
@@ -30,7 +30,7 @@ func (d *Dashboard) suspend() {
 	if err := syscall.Kill(0, syscall.SIGTSTP); err == nil {
 		select {
 		case <-continued:
-		case <-time.After(stopTimeout): // the system has not stopped the process
+		case <-time.After(stopTimeout): // the system did not stop the process
 		}
 	}
 	resume()
@@ -43,7 +43,8 @@ func (d *Dashboard) suspend() {
 	}
 }
 
-// foreground waits until this process has the terminal again. The shell may have continued it in the background.
+// foreground waits until this process has the terminal again. The shell may have continued the process in the
+// background.
 func (d *Dashboard) foreground() {
 	again := time.Tick(redrawEvery)
 	for !foreground() {

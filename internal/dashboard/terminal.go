@@ -11,10 +11,10 @@ import (
 	"golang.org/x/term"
 )
 
-// ErrSmall means that a terminal has no room for panels.
+// ErrSmall means that the terminal is too small for panels.
 var ErrSmall = fmt.Errorf("the terminal is smaller than %d x %d", minWidth, minHeight)
 
-// Fits returns nil if both files are terminals that can show the dashboard; otherwise the reason.
+// Fits returns nil if both files are terminals that can show the dashboard. Otherwise the error is the reason.
 func Fits(out, err *os.File, getenv func(string) string) error {
 	switch {
 	case out == nil || err == nil || !term.IsTerminal(int(out.Fd())) || !term.IsTerminal(int(err.Fd())):
@@ -31,7 +31,7 @@ func Fits(out, err *os.File, getenv func(string) string) error {
 	return nil
 }
 
-// Start takes over the terminal, and begins to draw. If this process dies, a guard restores the terminal.
+// Start takes over the terminal and begins to draw. If this process dies, a guard restores the terminal.
 func Start(o Options, getenv func(string) string) (*Dashboard, error) {
 	guard, err := newGuard()
 	if err != nil {
@@ -50,8 +50,8 @@ func Start(o Options, getenv func(string) string) (*Dashboard, error) {
 	return d, nil
 }
 
-// shows returns whether the terminal can only show ASCII letters, and whether it shows colours. The environment tells
-// this: the locale, and NO_COLOR (https://no-color.org).
+// shows returns whether the terminal can show only ASCII, which depends on the locale. It also returns whether
+// colours are wanted: they are not if NO_COLOR is set (https://no-color.org).
 func shows(getenv func(string) string) (ascii, color bool) {
 	locale := strings.ToLower(strings.ReplaceAll(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")), "-", ""))
 	return !strings.Contains(locale, "utf8"), getenv("NO_COLOR") == ""
