@@ -260,7 +260,7 @@ type Waiter interface {
 }
 
 // Queue is a Waiter that can be granted the lock during Wait. Handed returns such a grant if its lease has not
-// ended; ok is false if there is none. The lock can have been granted at the time since or later, and lease.Spent is
+// ended; otherwise ok is false. The lock can have been granted at the time since or later, and lease.Spent is
 // the part of the TTL that had passed at that time. The next Acquire returns the same grant.
 type Queue interface {
 	Waiter

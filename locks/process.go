@@ -5,8 +5,8 @@ type shared struct {
 	users int
 }
 
-// Share returns the value stored under the key. If there is none, Share opens one. A caller that no longer needs the
-// value must call Drop.
+// Share returns the value stored under the key. If the key has no value yet, Share opens one. A caller that no
+// longer needs the value must call Drop.
 func Share[T interface{ Close() error }](p *Process, key any, open func() (T, error)) (T, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -148,7 +148,7 @@ func (o *Outage) FailedText() string {
 	}))
 }
 
-// slowest returns the outage with the longest recovery; nil if there is none.
+// slowest returns the outage with the longest recovery; nil = no outage.
 func (a *Availability) slowest() *Outage {
 	if a == nil || len(a.Outages) == 0 {
 		return nil

@@ -55,8 +55,8 @@ func Certify(h *history.History, certificate io.Reader) ([]certify.Verdict, erro
 	return read.Check(certificate)
 }
 
-// mostCertified limits the check at the end of a run to histories with at most so many operations. The command
-// "verify certify" checks longer ones.
+// mostCertified limits the check at the end of a run: it is made only if the history has at most this number of
+// operations. The command "verify certify" checks longer histories.
 const mostCertified = 200_000
 
 // judgeFile judges the history in a file, and writes the proofs into the same directory if it can. The text

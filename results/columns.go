@@ -137,7 +137,7 @@ func padding(table []Column, i int) int {
 	}
 }
 
-// beside appends a cell to a row, with a space in between if there is none.
+// beside appends a cell to a row. It adds a space if neither of them has one where they meet.
 func beside(row, cell string) string {
 	if !strings.HasSuffix(row, " ") && !strings.HasPrefix(cell, " ") {
 		row += " "

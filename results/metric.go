@@ -178,7 +178,7 @@ func attempted(of func(*Visits) int64) func(*Run) Reading {
 	return func(r *Run) Reading { return known(float64(of(&r.Visits)), r.Visits.Begun+r.Visits.Skipped > 0) }
 }
 
-// FindMetric returns the metric with this name. If there is none, the error suggests or lists names.
+// FindMetric returns the metric with this name. If the name is unknown, the error suggests or lists names.
 func FindMetric(name string) (Metric, error) {
 	for _, m := range Metrics {
 		if m.Name == name {
@@ -202,7 +202,7 @@ func FindMetrics(names []string) (all []Metric, err error) {
 	return all, err
 }
 
-// metric returns the metric with this name, and panics if there is none.
+// metric returns the metric with this name. It panics if the name is unknown.
 func metric(name string) Metric {
 	m, err := FindMetric(name)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Unseen reports whether the run called a service that does its own locking. Then nobody sees holders, waiters or
-// costs of the lock.
+// Unseen reports whether the run called a service that does its own locking. The suite does not see holders, waiters
+// or costs of that lock.
 func (r *Run) Unseen() bool { return r.Service != "" }
 
 // visitsToService describes the calls of the service; empty = the run called no service.

@@ -61,7 +61,7 @@ func (s *Soak) Text() string {
 		s.Passed, s.Failed, s.Inconclusive, human.Count(s.Holds), human.Count(s.HandOffs))
 }
 
-// HistorySize returns the size in bytes of a saved run's history; 0 = there is none.
+// HistorySize returns the size in bytes of a saved run's history; 0 = it has no history.
 func HistorySize(dir string) int64 {
 	info, err := os.Stat(filepath.Join(dir, HistoryFile))
 	if err != nil {

@@ -277,7 +277,7 @@ func (j *Judgement) title() string {
 	return j.Name()
 }
 
-// failure returns the first failed verdict; nil = there is none. If this verdict has no evidence, it gets the story
+// failure returns the first failed verdict; nil = none failed. If this verdict has no evidence, it gets the story
 // of another verdict with the same cause.
 func (j *Judgement) failure() *checker.Verdict {
 	i := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Status == checker.Fail })

@@ -23,8 +23,8 @@ func (c canvas) timeAxis(y int, from, to time.Duration) {
 	}
 }
 
-// tickStep returns the distance of two ticks on an axis of the given length: the smallest with which there are at
-// most so many ticks. It is 1, 2 or 5 times a power of ten, and at least 1 µs.
+// tickStep returns the distance of two ticks on an axis of the given length. It is the smallest distance with at
+// most that number of ticks. It is 1, 2 or 5 times a power of ten, and at least 1 µs.
 func tickStep(length time.Duration, most int) time.Duration {
 	for unit := time.Microsecond; ; unit *= 10 {
 		for _, n := range []time.Duration{1, 2, 5} {

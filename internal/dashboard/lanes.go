@@ -67,8 +67,8 @@ type stretch struct {
 	begin, end, column time.Duration
 }
 
-// stretch returns the period to show in so many columns. For a run it is the latest time, unless the user has
-// scrolled. For a saved history it is the time around the current moment.
+// stretch returns the period that lanes with these columns show. For a run it is the latest time, unless the user
+// has scrolled. For a saved history it is the time around the current moment.
 func (st *state) stretch(s *measure.Snapshot, columns int) stretch {
 	span, columns := st.shown(s), max(columns, 1)
 	if s.Lane != nil {

@@ -140,8 +140,8 @@ func (d *Dashboard) list(title string) *tview.List {
 	return l
 }
 
-// jump goes to the next entry that begins with a text. It starts the search so many entries after the current one.
-// It returns false if there is no such entry.
+// jump goes to the next entry that begins with a text, and returns false if no entry does. The search starts at the
+// current entry if after is 0, and at the next one if it is 1.
 func jump(l *tview.List, text string, after int) bool {
 	for i := range l.GetItemCount() {
 		at := (l.GetCurrentItem() + after + i) % l.GetItemCount()

@@ -74,7 +74,7 @@ func (l *setnxLock) Release(ctx context.Context, lease locks.Lease) error {
 	return deleteAny(ctx, l.client, lease.Key)
 }
 
-// deleteAny deletes the key, whoever holds the lock.
+// deleteAny deletes the key, even if it has another worker's token.
 func deleteAny(ctx context.Context, c redis.Cmdable, key string) error {
 	return owned(c.Del(ctx, key).Result())
 }

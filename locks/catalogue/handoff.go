@@ -45,7 +45,7 @@ const handoffAssumes = keepsKeys + doneInTime +
 // own, and the caller takes the lock. It removes waiters whose process is dead, because a grant to a dead process
 // would block the lock for a whole lease.
 //
-// A process is dead if nobody is subscribed to its channel. serve counts the subscribers before it sends the message,
+// A process without a subscriber is dead. serve counts the subscribers before it sends the message,
 // so that a former primary without subscribers sends none. Otherwise its replicas would pass on the message of a
 // grant that was not made. For sharded channels in a cluster, "PUBLISH" is replaced by "SPUBLISH" and "NUMSUB" by
 // "SHARDNUMSUB".
@@ -231,7 +231,7 @@ func (l *handoffLock) shared() handoffHubKey { return handoffHubKey{l.client, l.
 func (l *handoffLock) again(ctx context.Context, p *handoffPlace) (locks.Lease, error) {
 	if p.wire.isClosed() {
 		l.forget(p)
-		// An error does not matter: nobody listens to the channel, so serve removes the line.
+		// An error does not matter: the channel has no subscriber, so serve removes the line.
 		_ = l.hub.leave(ctx, p.key, p.line)
 		return locks.Lease{}, errNoPlace
 	}

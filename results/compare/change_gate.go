@@ -41,7 +41,7 @@ type difference struct {
 	low, high float64 // confidence interval of change; infinite = too few runs
 	floor     float64 // smaller changes are noise; infinite = too few runs
 	saturated bool
-	least     int           // at least so many runs, or pairs, can tell a change from noise
+	least     int           // smallest number of runs, or pairs, that can tell a change from noise
 	unit      string        // "runs" or "pairs", with the flag that sets their number
 	each      time.Duration // duration of one run or pair
 }
