@@ -1,5 +1,6 @@
-// Command baselines measures the cost of a visit without contention, and writes it to results/baselines/costs.json. It
-// does so for each lock on topology single, or for the named locks. A test compares new costs with the file.
+// Command baselines measures what a visit costs without contention: its round trips and commands. It writes the
+// costs to results/baselines/costs.json, for all locks on topology "single" or for the named locks. A test compares
+// new costs with this file.
 package main
 
 import (
@@ -24,21 +25,22 @@ import (
 
 const file = "results/baselines/costs.json"
 
-// cost has counts for one worker alone, so it has little noise.
+// cost is what a visit costs if there is only one worker. Such counts vary little.
 type cost struct {
 	RoundTrips float64 `json:"round_trips"`
 	Commands   float64 `json:"commands"`
 }
 
-// Short runs miscount: visits are in progress at their start and end, and timers are late. So a cost that differs from
-// the known one by more than tolerance is measured again, each time for twice as long.
+// Short runs miscount, because visits are in progress at their start and end, and because timers are late. If a cost
+// differs from the known one by more than tolerance, it is measured again. This happens up to looks times; each run
+// is twice as long as the one before.
 const (
 	tolerance = 0.04
 	looks     = 5
 )
 
-// beside is the number of locks that are measured at the same time. This is allowed because counts do not depend on the
-// load.
+// beside is the number of locks that are measured at the same time. The counts do not depend on how busy the machine
+// is.
 const beside = 4
 
 func main() {
@@ -72,8 +74,8 @@ func read() (all map[string]cost, err error) {
 	return all, json.Unmarshal(text, &all)
 }
 
-// measure runs one worker with each lock, or with the named ones. For the others, and for locks that this server cannot
-// run, it keeps the known cost.
+// measure returns the cost of each lock. It measures all locks, or those in names if there are any. Other locks, and
+// those that this server cannot run, keep the known cost in the argument want.
 func measure(ctx context.Context, want map[string]cost, names []string) (map[string]cost, error) {
 	dir, err := os.MkdirTemp("", "baselines-")
 	if err != nil {
@@ -124,7 +126,8 @@ func measure(ctx context.Context, want map[string]cost, names []string) (map[str
 	return got, err
 }
 
-// measured returns the cost of a lock. If this server cannot run the lock, it returns the known cost; nil = not known.
+// measured returns the cost of a lock, or the known cost if this server cannot run the lock; nil = that is unknown,
+// too.
 func measured(ctx context.Context, lock locks.Spec, server topologies.Server, warm *harness.Warm, dir string,
 	want map[string]cost) (*cost, error) {
 	j := job(ctx, lock, dir)
@@ -142,7 +145,8 @@ func measured(ctx context.Context, lock locks.Spec, server topologies.Server, wa
 	return &c, nil
 }
 
-// job makes the run of a lock. It returns nil if the lock cannot run on topology single, or grants a page only once.
+// job makes the run that measures a lock. It returns nil if the lock cannot run on topology "single", or if it
+// grants each page only once.
 func job(ctx context.Context, lock locks.Spec, dir string) *harness.Job {
 	if lock.Claims.Once {
 		return nil
@@ -162,8 +166,8 @@ func job(ctx context.Context, lock locks.Spec, dir string) *harness.Job {
 	return j
 }
 
-// ofAVisit measures until a result is near the known cost, and then returns the known cost. If no result is near, it
-// returns the medians. So only real changes are written.
+// ofAVisit measures the cost of a visit until a result is near the known cost. It then returns the known cost, so
+// that noise does not change the file. If no result is near, it returns the medians of all results.
 func ofAVisit(ctx context.Context, j *harness.Job, want cost) (cost, error) {
 	var trips, commands []float64
 	for look := range looks {
@@ -178,10 +182,10 @@ func ofAVisit(ctx context.Context, j *harness.Job, want cost) (cost, error) {
 			return cost{}, errors.New(text)
 		}
 		c := runs[0].Cost
-		own := strings.HasPrefix(runs[0].Lock, "rueidislock") // its own connections are not counted
+		own := strings.HasPrefix(runs[0].Lock, "rueidislock") // the library's own connections are not counted
 		switch {
 		case c.Commands == nil, c.RoundTrips == nil && !own:
-			continue // too short for a visit on a busy machine
+			continue // too short: on a busy machine, the run made no visit
 		case own && c.RoundTrips != nil:
 			return cost{}, fmt.Errorf("%.2f round trips, and it makes connections of its own", *c.RoundTrips)
 		case own:
@@ -206,8 +210,8 @@ func (c cost) near(want cost) bool {
 	return close(c.RoundTrips, want.RoundTrips) && close(c.Commands, want.Commands)
 }
 
-// rounded rounds to tenths: smaller amounts are from visits in progress at the start and end of a run. No lock has a
-// real cost of less than a tenth of a round trip.
+// rounded rounds to tenths. Smaller fractions come from visits in progress at the start and end of a run: no lock
+// costs a fraction of a round trip that is less than a tenth.
 func (c cost) rounded() cost {
 	return cost{math.Round(c.RoundTrips*10) / 10, math.Round(c.Commands*10) / 10}
 }

@@ -1,6 +1,6 @@
-// Package kept is for the saved results of long measurements. It calls verify for a measurement, reads and writes the
-// files, and makes the tables in documents. The tables need no new measurement, so the command "make readme" takes
-// little time. Paths are relative to the root of the repository.
+// Package kept handles the saved results of long measurements. It runs verify, reads and writes the files with the
+// results, and makes tables in documents from these files. So the command "make readme" does not measure anything
+// again. Paths are relative to the root of the repository.
 package kept
 
 import (
@@ -20,14 +20,15 @@ import (
 	"time"
 )
 
-// Made says when, of which commit and on how many cores something was measured. An empty field was not recorded.
+// Made says when something was measured, with which commit and on how many cores. An empty field is unknown.
 type Made struct {
 	Day    string `json:"day,omitempty"`
 	Commit string `json:"commit,omitempty"`
 	Cores  int    `json:"cores,omitempty"`
 }
 
-// Now returns the values for a measurement made now. A plus after the commit means uncommitted changes.
+// Now returns the values for a measurement made now. A plus sign after the commit means that files were changed
+// since.
 func Now(ctx context.Context) (Made, error) {
 	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--abbrev=7", "--exclude=*",
 		"--dirty=+").Output()
@@ -37,10 +38,10 @@ func Now(ctx context.Context) (Made, error) {
 	return Made{time.Now().UTC().Format(time.DateOnly), strings.TrimSpace(string(out)), runtime.NumCPU()}, nil
 }
 
-// mostCommits is the number of commits that a line lists.
+// mostCommits limits the number of commits that Line names.
 const mostCommits = 6
 
-// Line returns a sentence with the days, commits and numbers of cores of the measurements that a table shows.
+// Line returns a sentence that names the days, commits and numbers of cores of measurements.
 func Line(all ...Made) string {
 	distinct := func(of func(Made) string) []string {
 		found := map[string]bool{}
@@ -78,8 +79,8 @@ func Line(all ...Made) string {
 
 var marked = regexp.MustCompile(`(?s)<!-- generated: (\w+) -->\n.*?<!-- end -->`)
 
-// Put replaces the named parts of a document. A part lies between <!-- generated: NAME --> and <!-- end -->. It is an
-// error if the document lacks a part.
+// Put replaces parts of a document; parts maps names to texts. A part lies between <!-- generated: NAME --> and <!--
+// end -->. If the document lacks a part, Put returns an error.
 func Put(document string, parts map[string]string) (string, error) {
 	missing := maps.Clone(parts)
 	document = marked.ReplaceAllStringFunc(document, func(part string) string {
@@ -97,7 +98,7 @@ func Put(document string, parts map[string]string) (string, error) {
 	return document, nil
 }
 
-// WriteParts replaces the named parts of a file.
+// WriteParts replaces parts of a file, as Put does for a document.
 func WriteParts(file string, parts map[string]string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -110,7 +111,7 @@ func WriteParts(file string, parts map[string]string) error {
 	return os.WriteFile(file, []byte(now), 0o644)
 }
 
-// Tables returns the generated parts of documents: file -> name of the part -> text.
+// Tables returns the generated parts of documents, by file and then by the name of the part.
 func Tables() (map[string]map[string]string, error) {
 	mutants, err := ReadLines[Mutant](MutantsFile)
 	return map[string]map[string]string{
@@ -118,7 +119,7 @@ func Tables() (map[string]map[string]string, error) {
 	}, err
 }
 
-// ReadLines reads a file of JSON lines; a missing file is empty.
+// ReadLines reads a file of JSON lines. A missing file counts as empty.
 func ReadLines[T any](file string) (all []*T, err error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -134,7 +135,7 @@ func ReadLines[T any](file string) (all []*T, err error) {
 	return all, err
 }
 
-// WriteLines replaces a file of JSON lines in one step. If the program is interrupted, the old file remains.
+// WriteLines replaces a file of JSON lines. If the program is interrupted, the old file remains unchanged.
 func WriteLines[T any](file string, all []*T) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -147,8 +148,8 @@ func WriteLines[T any](file string, all []*T) error {
 	return errors.Join(os.WriteFile(file+".new", b.Bytes(), 0o644), os.Rename(file+".new", file))
 }
 
-// Ask runs verify and decodes the document that it prints. If verify prints no document, the error contains the error
-// output of verify.
+// Ask runs verify, and decodes the JSON that it prints into document. If verify prints none, the error contains
+// verify's standard error.
 func Ask(ctx context.Context, verify string, args []string, document any) (*os.ProcessState, error) {
 	cmd := exec.CommandContext(ctx, verify, append(args, "--json", "--quiet")...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

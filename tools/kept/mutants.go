@@ -9,9 +9,9 @@ import (
 	"hammerlock/locks/known"
 )
 
-// The classes of unnoticed mutants.
+// Classes of mutants that were not noticed, by the judgement of a person.
 const (
-	Equivalent = "equivalent"            // no user of the lock can see the difference
+	Equivalent = "equivalent"            // no user of the lock can see a difference
 	ByDesign   = "not visible by design" // it is another correct lock
 	Hole       = "hole"                  // verify should have noticed it
 )
@@ -19,8 +19,8 @@ const (
 // MutantsFile has a line for each mutant. The command "make mutants" continues from this file.
 const MutantsFile = "testdata/mutants.jsonl"
 
-// Mutant is a lock with one change in its source, and the results of its runs. Source is a digest of the unchanged
-// files. Class and Why are the judgement of a person who has read an unnoticed mutant; they are written into the file.
+// Mutant is a lock with one change in its source, and the answers of its runs. Source is a digest of the files
+// without the change. If no run notices a mutant, a person judges it, and writes Class and Why into the file.
 type Mutant struct {
 	Lock      string  `json:"lock"`
 	Source    string  `json:"source"`
@@ -31,26 +31,26 @@ type Mutant struct {
 	Class     string  `json:"class,omitempty"` // empty = not judged yet
 	Why       string  `json:"why,omitempty"`
 	Explore   *Answer `json:"explore,omitempty"`
-	Scenarios *Answer `json:"scenarios,omitempty"` // all scenarios but explore
+	Scenarios *Answer `json:"scenarios,omitempty"` // answer of all scenarios without explore
 }
 
 // Answer is the result of one run.
 type Answer struct {
 	Outcome string  `json:"outcome"`
-	How     string  `json:"how,omitempty"` // the failed verdict, or why the run broke
-	Seconds float64 `json:"seconds"`       // explore: CPU time
+	How     string  `json:"how,omitempty"` // the failed verdict, or why the run was not possible
+	Seconds float64 `json:"seconds"`       // for explore: CPU time
 	Made
 }
 
 // The outcomes of mutants.
 const (
 	Killed    = "killed"
-	Broke     = "broke" // the run could not be carried out, which a user would see
+	Broke     = "broke" // the run was not possible, which a user would notice
 	Survived  = "survived"
 	Undecided = "undecided" // the run was inconclusive
 )
 
-// Noticed reports whether a user would see that something is wrong.
+// Noticed reports whether a user would notice that something is wrong.
 func (a *Answer) Noticed() bool {
 	return a != nil && (a.Outcome == Killed || a.Outcome == Broke)
 }
@@ -58,12 +58,12 @@ func (a *Answer) Noticed() bool {
 // Noticed reports whether explore or the scenarios noticed the mutant.
 func (r *Mutant) Noticed() bool { return r.Explore.Noticed() || r.Scenarios.Noticed() }
 
-// Same reports whether both are the same mutant of the same source.
+// Same reports whether both mutants have the same change in the same source.
 func (r *Mutant) Same(o *Mutant) bool {
 	return r.Lock == o.Lock && r.Source == o.Source && r.File == o.File && r.Before == o.Before && r.After == o.After
 }
 
-// Judged reports whether a person has judged the other mutant, and the judgement is about this change.
+// Judged reports whether a person has judged the mutant o, and o is the same change of the same lock.
 func (r *Mutant) Judged(o *Mutant) bool {
 	return o.Class != "" && r.Lock == o.Lock && r.After == o.After
 }
@@ -103,7 +103,7 @@ func (s *score) row(name string) string {
 		s.hidden, 100*s.together/max(of-s.hidden, 1), s.open)
 }
 
-// Score returns a table with the numbers of mutants. It has a row for each lock, and a total.
+// Score returns a table that counts the mutants by their answers: a row for each lock, and a row for all.
 func Score(results []*Mutant) string {
 	var b strings.Builder
 	b.WriteString(Line(answered(results)...))
@@ -126,7 +126,7 @@ func Score(results []*Mutant) string {
 	return b.String()
 }
 
-// answered lists the day, commit and cores of the measurement of each answer.
+// answered returns the day, commit and number of cores for each answer.
 func answered(results []*Mutant) (all []Made) {
 	for _, r := range results {
 		for _, a := range []*Answer{r.Explore, r.Scenarios} {
@@ -138,11 +138,11 @@ func answered(results []*Mutant) (all []Made) {
 	return all
 }
 
-// A reason gets its own row if at least commonReason mutants have it, or if its mutants are neither equivalent nor by
-// design. The other reasons share one row.
+// A reason gets its own row in two cases: at least commonReason mutants have it, or its mutants are neither
+// equivalent nor by design. The other reasons share one row.
 const commonReason = 6
 
-// survivors is the table of the reasons why mutants were not noticed.
+// survivors returns a table of the reasons why mutants were not noticed.
 func survivors(results []*Mutant) string {
 	type reason struct {
 		class, why string

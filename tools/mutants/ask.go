@@ -20,10 +20,10 @@ import (
 	"hammerlock/tools/kept"
 )
 
-// perMutant is the time limit for a mutant's run; explore and the scenarios have their own budgets.
+// perMutant limits the time for the run of a mutant. The commands that are run have limits of their own.
 const perMutant = 3 * time.Minute
 
-// asking is one run of this command over the mutants.
+// asking is one execution of the command mutants.
 type asking struct {
 	options
 	made   kept.Made
@@ -41,8 +41,9 @@ func (m *asking) open(file string) (err error) {
 	return err
 }
 
-// settle gives the current mutants their known answers and judgements. The parameter others has the results that stay
-// as they are. If the source of a mutant has changed, its old answers do not count, but the judgement does.
+// settle makes a result for each current mutant from the results that are known. Answers of runs are kept only if
+// the source of the lock has not changed. The judgement of a person is kept in any case. The results in others are
+// for other mutants and stay as they are.
 func (m *asking) settle(all []mutant, others []*kept.Mutant) {
 	old := m.known
 	m.known = others
@@ -61,8 +62,8 @@ func (m *asking) settle(all []mutant, others []*kept.Mutant) {
 	}
 }
 
-// ask runs explore for each mutant. Then it runs the scenarios, for the mutants that explore missed and for a random
-// sample.
+// ask runs "verify explore" for each mutant that has no answer yet. Then it runs the scenarios for the mutants that
+// explore missed, and for a random sample of all mutants.
 func (m *asking) ask(ctx context.Context, all []mutant) error {
 	err := m.each(all, func(r *kept.Mutant) bool { return r.Explore == nil }, func(x mutant, r *kept.Mutant) {
 		r.Explore = m.explore(ctx, x)
@@ -71,7 +72,7 @@ func (m *asking) ask(ctx context.Context, all []mutant) error {
 		return err
 	}
 	strain := func(x mutant, r *kept.Mutant) { r.Scenarios = m.scenarios(ctx, x) }
-	// equivalent mutants are left out
+	// Mutants that a person has judged equivalent are left out.
 	for _, class := range []string{"", kept.Hole, kept.ByDesign} {
 		err = errors.Join(err, m.each(all, func(r *kept.Mutant) bool {
 			return r.Class == class && !r.Explore.Noticed() && r.Scenarios == nil
@@ -83,8 +84,8 @@ func (m *asking) ask(ctx context.Context, all []mutant) error {
 		func(r *kept.Mutant) bool { return r.Scenarios == nil }, strain))
 }
 
-// each calls the function ask for the mutants for which needs returns true. It saves each answer immediately, and stops
-// at the time limit.
+// each calls ask for the mutants for which needs returns true. It saves each answer immediately. After the time
+// limit it makes no more calls.
 func (m *asking) each(all []mutant, needs func(*kept.Mutant) bool, ask func(mutant, *kept.Mutant)) (failed error) {
 	var wg sync.WaitGroup
 	queue := make(chan mutant)
@@ -124,7 +125,7 @@ func (m *asking) each(all []mutant, needs func(*kept.Mutant) bool, ask func(muta
 	return failed
 }
 
-// explore runs the command "verify explore" with its default sizes, and with more time for slow machines.
+// explore runs "verify explore" with its default limits, except that a slow machine gets more time.
 func (m *asking) explore(ctx context.Context, x mutant) *kept.Answer {
 	spec, ok := catalogue.Find(x.lock)
 	if !ok && x.topology == "redlock" {
@@ -148,7 +149,7 @@ func (m *asking) explore(ctx context.Context, x mutant) *kept.Answer {
 	return a
 }
 
-// scenarios runs verify with all scenarios, without explore. It stops at the first failure.
+// scenarios runs verify with all scenarios, but without explore. It stops at the first failure.
 func (m *asking) scenarios(ctx context.Context, x mutant) *kept.Answer {
 	var names []string
 	for _, s := range scenarios.All {
@@ -158,7 +159,7 @@ func (m *asking) scenarios(ctx context.Context, x mutant) *kept.Answer {
 		strings.Join(names, ","))
 }
 
-// strain runs verify with real servers.
+// strain runs verify with real servers, and returns the answer.
 func (m *asking) strain(ctx context.Context, x mutant, args ...string) *kept.Answer {
 	var d cli.Document
 	begun := time.Now()
@@ -172,7 +173,7 @@ func (m *asking) strain(ctx context.Context, x mutant, args ...string) *kept.Ans
 var outcomes = map[int]string{cli.Violation: kept.Killed, cli.Passed: kept.Survived, cli.Inconclusive: kept.Undecided,
 	cli.Usage: kept.Broke, cli.Broken: kept.Broke}
 
-// answer is the result of a run. If the run printed no document, the outcome is Broke.
+// answer makes an answer of the exit code of a run. If the run printed no result, the outcome is Broke.
 func (m *asking) answer(exit cli.Exit, err error) *kept.Answer {
 	a := &kept.Answer{Outcome: outcomes[exit.Code], How: fmt.Sprintf("%.160s", exit.Reason), Made: m.made}
 	if err != nil {

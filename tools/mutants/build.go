@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// mutated are the right locks to mutate, each with its files and a suitable topology.
+// mutated lists the correct locks of which mutants are made, each with its source files and a topology.
 var mutated = []struct {
 	lock, variable, topology string
 	files                    []string
@@ -36,17 +36,17 @@ var mutated = []struct {
 	{"redlock", "redlock", "redlock", []string{"locks/catalogue/redlock.go"}},
 }
 
-// mutant is a copy of a lock with one mutation. All copies are in one program, so the names that a copy declares
-// contain the number of the mutant.
+// mutant is a copy of a lock with one change. One program contains all copies, so each name that a copy declares has
+// the number of its mutant.
 type mutant struct {
 	mutation
 	lock, variable, topology string
 	name                     string            // the lock's name in the program
-	source                   string            // digest of the files without the mutation
+	source                   string            // digest of the files without the change
 	texts                    map[string][]byte // by file
 }
 
-// mutantsOfLocks lists all mutants, in the same order in every run.
+// mutantsOfLocks lists all mutants. The order is the same in every run.
 func mutantsOfLocks() (all []mutant, err error) {
 	for _, l := range mutated {
 		texts, err := renamed(l.files)
@@ -91,7 +91,7 @@ func mutantsOfLocks() (all []mutant, err error) {
 	return all, nil
 }
 
-// suffix is appended to names. Later it is replaced by suffixed, with the mutant's number.
+// suffix is added to the declared names. Later, suffixed with the number of the mutant replaces it.
 const (
 	suffix   = "_m0000"
 	suffixed = "_m%04d"
@@ -99,7 +99,7 @@ const (
 
 func numbered(name string, number int) string { return name + fmt.Sprintf(suffixed, number) }
 
-// renamed returns the files with the suffix after every package-level name that they declare.
+// renamed returns the files by name. In them, each package-level name that they declare has the suffix.
 func renamed(files []string) (map[string][]byte, error) {
 	all, err := filepath.Glob("locks/catalogue/*.go")
 	if err != nil {
@@ -118,7 +118,7 @@ func renamed(files []string) (map[string][]byte, error) {
 		parsed = append(parsed, file)
 	}
 	info := types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
-	// Imports stay unresolved, and the errors about them are ignored.
+	// Imports are not resolved, so errors about them are ignored.
 	config := types.Config{Importer: noImports{}, Error: func(error) {}}
 	pkg, _ := config.Check("catalogue", fset, parsed, &info)
 	mine := func(o types.Object) bool {
@@ -154,11 +154,11 @@ type noImports struct{}
 
 func (noImports) Import(string) (*types.Package, error) { return nil, errors.New("not needed") }
 
-// mutantFile finds the mutant's number in a compiler error.
+// mutantFile finds the number of a mutant in a compiler error, which names the mutant's file.
 var mutantFile = regexp.MustCompile(`zz_m(\d+)_`)
 
-// buildMutants builds verify with all mutants in its catalogue, and returns those that compile. To find these, it
-// builds the catalogue package first.
+// buildMutants builds verify with all mutants that compile, and returns these mutants. To find them, it builds
+// package catalogue again and again, each time without the mutants that have errors.
 func buildMutants(ctx context.Context, all []mutant, dir string) (verify string, _ []mutant, err error) {
 	verify = filepath.Join(dir, "verify")
 	for {
@@ -189,10 +189,11 @@ func buildMutants(ctx context.Context, all []mutant, dir string) (verify string,
 	}
 }
 
-// number is the mutant's number in its file names.
+// number returns the number that the names of the mutant's files have.
 func (m *mutant) number() string { return strings.TrimPrefix(m.name, m.lock+"-m") }
 
-// writeOverlay writes the mutants' files and the overlay that puts them into package catalogue.
+// writeOverlay writes the files of the mutants. It also writes an overlay, by which "go build" finds these files in
+// package catalogue.
 func writeOverlay(all []mutant, dir string) (file string, err error) {
 	root, err := os.Getwd()
 	replace := map[string]string{}

@@ -1,6 +1,7 @@
-// Command mutants makes copies of correct locks, each with one mistake, and tests whether verify notices the mistake.
-// It runs explore, which takes seconds and needs no server, and then the scenarios for the mutants that explore missed.
-// Each answer is saved immediately, and the next run continues from there.
+// Command mutants tests how well verify works. It makes copies of correct locks with one mistake in each copy, a
+// mutant, and checks whether verify notices the mistake. The command "verify explore" comes first, because it takes
+// seconds and needs no server. The scenarios follow, for mutants that explore missed. Each answer is saved
+// immediately, and the next call of the command continues from there.
 package main
 
 import (
@@ -73,7 +74,7 @@ func mutants(ctx context.Context, o options) error {
 	return err
 }
 
-// chosen reports whether the user wants the mutants of this lock to be tested.
+// chosen reports whether the user wants to test mutants of this lock.
 func (m *asking) chosen(lock string) bool {
 	return m.of == "all" || slices.Contains(strings.Split(m.of, ","), lock)
 }

@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// mutation is a change of one place in a source file.
+// mutation is a change at one place of a source file.
 type mutation struct {
 	file     string
 	line     int
-	from, to int // offsets of the replaced text
+	from, to int // offsets of the text to replace
 	what     string
 	by       string
 
-	before, after string // the changed lines
+	before, after string // the lines of this place, without and with the change
 }
 
-// shown sets the lines before and after the mutation.
+// shown sets the fields before and after.
 func (m *mutation) shown(text []byte) {
 	from := bytes.LastIndexByte(text[:m.from], '\n') + 1
 	to := len(text)
@@ -34,7 +34,7 @@ func (m *mutation) shown(text []byte) {
 	m.before, m.after = line(text[from:to]), line(text[from:m.from], []byte(m.by), text[m.to:to])
 }
 
-// String shows the mutation as a diff of one line.
+// String describes the mutation in one line: the place, the old text and the new text.
 func (m mutation) String() string {
 	return fmt.Sprintf("%s:%d `%s` -> `%s`", m.file, m.line, strings.Join(strings.Fields(m.what), " "),
 		strings.Join(strings.Fields(m.by), " "))
@@ -44,7 +44,7 @@ func (m mutation) apply(text []byte) []byte {
 	return slices.Concat(text[:m.from], []byte(m.by), text[m.to:])
 }
 
-// operators maps operators to their replacements.
+// operators maps each operator to the one that replaces it.
 var operators = map[token.Token]token.Token{
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LSS: token.GEQ, token.GEQ: token.LSS, token.GTR: token.LEQ,
 	token.LEQ:  token.GTR,
@@ -52,11 +52,11 @@ var operators = map[token.Token]token.Token{
 	token.QUO: token.MUL,
 }
 
-// errorNames maps each error for a certain answer of a lock to the other one.
+// errorNames maps ErrBusy and ErrLost to each other: the errors of a call that certainly had no effect.
 var errorNames = map[string]string{"ErrBusy": "ErrLost", "ErrLost": "ErrBusy"}
 
-// mutations lists all possible changes of a file. They concern operators, negations, integers, returned errors, and
-// calls whose result is unused; in commands to the server, also words and pieces of scripts.
+// mutations lists all changes that can be made to a file. They concern operators, negations, integers, returned
+// errors, and calls whose result is not used. In Redis commands they also concern words and pieces of Lua scripts.
 func mutations(name string, text []byte) (all []mutation, err error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
@@ -79,7 +79,7 @@ func mutations(name string, text []byte) (all []mutation, err error) {
 			switch n := n.(type) {
 			case *ast.CompositeLit:
 				if kind, ok := n.Type.(*ast.Ident); ok && kind.Name == "Spec" {
-					return false // no mutation of the lock's description
+					return false // the lock's description is not changed
 				}
 			case *ast.BinaryExpr:
 				if by, ok := operators[n.Op]; ok {
@@ -117,7 +117,7 @@ func mutations(name string, text []byte) (all []mutation, err error) {
 	return all, nil
 }
 
-// literals are the mutations of a literal: an integer, a word of a command, or a script.
+// literals lists the changes of a literal: an integer, a word of a Redis command, or a Lua script.
 func literals(name string, at token.Position, n *ast.BasicLit) (all []mutation) {
 	add := func(from, to int, by string) {
 		line := at.Line + strings.Count(n.Value[:from], "\n")
@@ -144,12 +144,12 @@ func literals(name string, at token.Position, n *ast.BasicLit) (all []mutation) 
 	return all
 }
 
-// words maps words of commands to replacements; an empty one drops the word.
+// words maps words of Redis commands to their replacements. With an empty replacement the word is dropped.
 var words = map[string]string{"nx": ``, "xx": ``, "px": `"ex"`, "get": `"strlen"`, "del": `"exists"`,
 	"pexpire": `"expire"`,
 	"publish": `"echo"`, "watch": `"exists"`, "multi": `"ping"`}
 
-// scriptPieces are the changes of Lua scripts, as written in Go.
+// scriptPieces are the changes of Lua scripts: the pattern to find, and the text that replaces it.
 var scriptPieces = []struct {
 	find *regexp.Regexp
 	by   string

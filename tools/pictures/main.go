@@ -1,4 +1,5 @@
-// Command pictures takes the documents' pictures from real runs of bin/bench and bin/verify, with tmux and Chromium.
+// Command pictures makes the pictures in the documents. It runs bin/bench and bin/verify, and shows them in tmux and
+// Chromium.
 package main
 
 import (
@@ -31,7 +32,7 @@ const (
 	mostRows = 3000 // in pixels; longer pages are cut off
 )
 
-// groups maps the name of a group of pictures to the function that takes them.
+// groups has the functions that take the pictures, by the name of the group.
 var groups = map[string]func(browser.Owner){
 	"dashboard": func(t browser.Owner) {
 		shootTerminal(t, "dashboard-80x24", 80, 24, lostGrant, "VIOLATED")
@@ -74,19 +75,19 @@ func take(ctx context.Context, names []string) error {
 	return nil
 }
 
-// lostGrant is the command of most pictures. It shows nothing if the failover takes longer than the lease; then the
-// next seed is tried.
+// lostGrant returns the command for most pictures. If the failover takes longer than the lease, the run shows no
+// violation, and until tries the next seed.
 func lostGrant(seed int) []string {
 	return []string{"bin/verify", "--topology", "sentinel", "--fault", "lost-grant", "--workers", "12", "--seed",
 		fmt.Sprint(seed)}
 }
 
-// manyRuns is the command for a wrong lock in many scenarios.
+// manyRuns returns the command that runs a broken lock in many scenarios.
 func manyRuns(seed int) []string {
 	return []string{"bin/verify", "--topology", "single", "--lock", "plain-del", "--seed", fmt.Sprint(seed)}
 }
 
-// until repeats the function take, with the seeds 1, 2 and so on, until take returns true.
+// until calls take with the seeds 1, 2 and so on, until take returns true; it ends with an error after eight seeds.
 func until(t browser.Owner, name string, take func(seed int) bool) {
 	for seed := 1; seed <= 8; seed++ {
 		if take(seed) {
@@ -107,7 +108,7 @@ func tempDir(t browser.Owner) string {
 	return dir
 }
 
-// shootReport takes pictures of a run's live page and of its report.
+// shootReport takes pictures of the live page of a run, and then of the run's report.
 func shootReport(t browser.Owner) {
 	b := browser.Open(t, browser.Start(t), 1200, 1500)
 	run := shootLive(t, b)
@@ -142,7 +143,7 @@ func shootRuns(t browser.Owner) {
 	savePNG(t, b, "ten-runs", chromedp.FullScreenshot(100))
 }
 
-// shootScenarios takes pictures of the page of manyRuns, as on a screen and as on a phone.
+// shootScenarios takes pictures of the report on manyRuns, as a large screen and as a phone show it.
 func shootScenarios(t browser.Owner) {
 	dir := tempDir(t)
 	line := append(manyRuns(1), "--out", dir)
@@ -158,7 +159,7 @@ func shootScenarios(t browser.Owner) {
 	savePNG(t, b, "scenarios-phone", chromedp.FullScreenshot(100))
 }
 
-// mustPass runs a command that must pass. It runs in dir, because pages show the command.
+// mustPass runs a command that must pass. It runs in dir, because the pages show the command with its paths.
 func mustPass(t browser.Owner, dir, name string, args ...string) {
 	program, err := filepath.Abs("bin/" + name)
 	if err != nil {
@@ -171,7 +172,8 @@ func mustPass(t browser.Owner, dir, name string, args ...string) {
 	}
 }
 
-// shootTerminal runs a command in a hidden terminal until the dashboard shows some words.
+// shootTerminal runs a command in a hidden terminal until the dashboard shows the text words. Then it takes a
+// picture.
 func shootTerminal(t browser.Owner, name string, wide, high int, line func(seed int) []string, words string) {
 	socket := fmt.Sprintf("hammerlock-%d-%s", os.Getpid(), name)
 	terminal := func(args ...string) (string, error) {
@@ -203,7 +205,8 @@ func shootTerminal(t browser.Owner, name string, wide, high int, line func(seed 
 	})
 }
 
-// shootLive follows lostGrant on its live page until it shows the violation, and returns the report.
+// shootLive runs lostGrant until the live page shows the violation, and takes pictures. It returns the path of the
+// report.
 func shootLive(t browser.Owner, b *browser.Tab) (file string) {
 	until(t, "live", func(seed int) bool {
 		out := tempDir(t)
@@ -232,7 +235,7 @@ func shootLive(t browser.Owner, b *browser.Tab) (file string) {
 		for seen := false; !seen; {
 			select {
 			case <-ended:
-				_ = cmd.Wait() // the run showed nothing, so its exit code does not matter
+				_ = cmd.Wait() // this run showed no violation, so its exit code does not matter
 				return false
 			case <-time.After(200 * time.Millisecond):
 				seen = browser.JS[bool](t, b, `/\d violation/.test(document.body ? document.body.innerText : "")`)
@@ -248,7 +251,7 @@ func shootLive(t browser.Owner, b *browser.Tab) (file string) {
 	return file + "/report.html"
 }
 
-// shootPrinted takes a picture of a report as it is printed on A4, without page breaks.
+// shootPrinted takes a picture of a report as printed on A4 paper, but without page breaks.
 func shootPrinted(t browser.Owner, b *browser.Tab, file string) {
 	b.Size(t, 718, 1040)
 	b.Draw(t, "file://"+file)
@@ -258,7 +261,7 @@ func shootPrinted(t browser.Owner, b *browser.Tab, file string) {
 	b.Media(t, "screen")
 }
 
-// savePNG saves a picture of a page, or of its top, with at most 256 colours.
+// savePNG saves the picture of a page with at most 256 colours; take makes the picture.
 func savePNG(t browser.Owner, b *browser.Tab, name string, take chromedp.Action[[]byte]) {
 	img, err := png.Decode(bytes.NewReader(browser.Do(t, b, take)))
 	if err != nil {
@@ -279,8 +282,8 @@ func keep(t browser.Owner, name string, data []byte) {
 	fmt.Printf("%s: %d bytes\n", name, len(data))
 }
 
-// fewColors keeps the 256 most frequent colours of a picture, and maps the others to the nearest of them. Pages have
-// few colours except at edges, where the exact shade does not matter.
+// fewColors keeps the 256 most frequent colours of a picture, and replaces each other colour by the nearest of them.
+// Pages have few colours except at the edges of letters, where the exact shade does not matter.
 func fewColors(img image.Image) *image.Paletted {
 	type rgb = color.RGBA
 	count := map[rgb]int{}

@@ -8,25 +8,26 @@ import (
 	"unicode/utf8"
 )
 
-// Size of a terminal's cell in pixels.
+// Size of one character of the terminal, in pixels.
 const (
 	cellWide = 8
 	cellHigh = 17
 )
 
-// look is a style of terminal text.
+// look is the style of a text in the terminal.
 type look struct {
 	fore                   string // a class of the style sheet
 	bold, faint, turned, u bool
 }
 
-// span is a text with one look.
+// span is a piece of a terminal row that has one style.
 type span struct {
 	look look
 	text string
 }
 
-// spans parses a terminal row with the escape sequences that tmux writes (ECMA-48, select graphic rendition).
+// spans splits a terminal row into spans. The row has the styles as escape sequences of tmux (ECMA-48, select
+// graphic rendition); now is the style at the start of the row, and then that at its end.
 func spans(row string, now *look) (all []span) {
 	for row != "" {
 		if codes, ok := strings.CutPrefix(row, "\x1b["); ok {
@@ -67,11 +68,12 @@ func (l *look) set(code string) {
 	}
 }
 
-// blocks are the characters that fill their cell from the bottom, in eighths; shades count as full.
+// blocks has the characters that are drawn as rectangles, and how many eighths of their height are filled from
+// below.
 var blocks = map[rune]float64{'▁': 1, '▂': 2, '▃': 3, '▄': 4, '▅': 5, '▆': 6, '▇': 7,
 	'█': 8, '░': 8, '▒': 8, '▓': 8}
 
-// terminalSVG draws a terminal, in light or dark colours as the reader prefers.
+// terminalSVG draws the screen of a terminal. It has light or dark colours, as the reader's system prefers.
 func terminalSVG(title, screen string) string {
 	rows := strings.Split(strings.TrimRight(screen, "\n"), "\n")
 	var out strings.Builder
@@ -106,7 +108,8 @@ text{font:13.3px "DejaVu Sans Mono","Menlo","Consolas",monospace;white-space:pre
 	return out.String()
 }
 
-// draw draws a span: the background if it is inverted, blocks as rectangles, other text word by word at its place.
+// draw draws a span: block characters as rectangles, other text word by word. If the colours are swapped, it also
+// draws the background.
 func (s span) draw(x, y int) string {
 	var out strings.Builder
 	paint := s.look.fore

@@ -17,30 +17,30 @@ import (
 	"hammerlock/results"
 )
 
-// report is a publicly reported bug of a release, and whether it was caught here.
+// report is a bug report about a release that was published elsewhere, and whether our scenarios caught the bug.
 type report struct {
 	Library  string `json:"library"`
 	Version  string `json:"version"`
 	Report   string `json:"report"` // where it was published
 	What     string `json:"what"`
-	Topology string `json:"topology,omitempty"` // topology on which Scenario caught it; empty = not caught
+	Topology string `json:"topology,omitempty"` // on this topology, Scenario caught it; empty = not caught
 	Scenario string `json:"scenario,omitempty"`
 	Why      string `json:"why,omitempty"` // why it was not caught, or a remark
 }
 
-// judged is a release with its verdicts in said; nil = not judged.
+// judged is a release and its verdicts; said is nil if it was not judged.
 type judged struct {
 	job
 	said *results.Released
 }
 
-// page is a library with its releases, the newest first.
+// page is the page about a library; the newest release comes first.
 type page struct {
 	*library
 	releases []judged
 }
 
-// documents makes the pages of docs/record from the saved runs. It returns path -> text.
+// documents makes the pages of docs/record from the saved runs. The result maps paths to texts.
 func documents(all []library) (map[string]string, error) {
 	var pages []page
 	for i := range all {
@@ -87,11 +87,11 @@ func writeDocs(all []library) error {
 	return errors.Join(errs...)
 }
 
-// columns returns the claims that have a column in the tables. They are judged by a checker and can be made by a
-// driver; the claim "serves" has a column too.
+// columns lists the claims that have a column in the tables: those that a checker judges and a driver can make, and
+// the claim "serves".
 func columns() (names []string) {
 	for _, c := range history.AllClaims {
-		// few drivers make these claims, so they have no column
+		// Few drivers make these claims, so they have no column.
 		few := slices.Contains([]string{"fences", "ordered", "reentrant", "sets", "crosses", "once"}, c.Name)
 		if len(c.Judges) > 0 && (c.Driver != "" || c.Name == "serves") && !few {
 			names = append(names, c.Name)
@@ -109,8 +109,8 @@ func row(cells ...string) string { return "| " + strings.Join(cells, " | ") + " 
 var words = map[checker.Status]string{checker.Pass: "holds", checker.Fail: "**no**", checker.Inconclusive: "undecided",
 	checker.NotJudged: "-"}
 
-// cell sums up the verdicts on a claim on all topologies. If a topology has a failure, only the failure is shown. Other
-// verdicts are listed if they differ.
+// cell sums up the verdicts on a claim over all topologies. If the claim fails on any topology, the cell only says
+// so. Otherwise it lists the different verdicts.
 func cell(on []results.ReleasedOn, claim string) string {
 	var said []string
 	worst := ""
@@ -171,7 +171,7 @@ const (
 	notRead = "**not read**"
 )
 
-// readings returns the table of the failures of the newest judged releases, with their causes in the code.
+// readings returns a table with the failures of each library's newest judged release, and their causes in the code.
 func readings(pages []page) string {
 	var b strings.Builder
 	b.WriteString("\n## Each failure of a newest release, read in its code\n\n" +
@@ -197,8 +197,8 @@ func readings(pages []page) string {
 	return b.String()
 }
 
-// unread lists the failed scenarios of a release for which Read has no cause. A cause with the verdict ours does not
-// count, because that bug is fixed.
+// unread lists the failed scenarios of a release whose cause is unknown. A cause with the verdict "ours" does not
+// count as known, because that bug is fixed.
 func (j *judged) unread() (scenarios []string) {
 	for i := range j.said.On {
 		for _, t := range j.said.On[i].Scenarios {
@@ -213,7 +213,7 @@ func (j *judged) unread() (scenarios []string) {
 	return scenarios
 }
 
-// trackRecord returns the table of reported bugs. If a bug was caught, its row shows the verdict from the saved run.
+// trackRecord returns the table of reported bugs. If a bug was caught, its row has the verdict from the saved run.
 func trackRecord(pages []page, reports []report) (string, error) {
 	var b strings.Builder
 	caught := 0

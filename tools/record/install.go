@@ -11,13 +11,14 @@ import (
 	"strings"
 )
 
-// nodeFolder returns the folder in which npm installs a release: record/node/package.json has an alias for each
-// release.
+// nodeFolder returns the folder in which npm installs a release. record/node/package.json has an alias for each
+// release, so that npm can install several.
 func nodeFolder(name, version string) string {
 	return "record/node/node_modules/" + name + "-" + version
 }
 
-// build builds a driver in Go. For other languages, the command "make record-deps" installs the packages.
+// build builds a driver in Go. For other languages it does nothing; the command "make record-deps" installs their
+// packages.
 func (j job) build(ctx context.Context) error {
 	if j.Language != "Go" {
 		return nil
@@ -44,7 +45,7 @@ func (j job) build(ctx context.Context) error {
 	return j.run(ctx, dir, "build", "-o", binary, ".")
 }
 
-// copySources copies two parts to dir: the driver, and the protocol code that all Go drivers share.
+// copySources copies the driver's files and drivers/go/main.go, the protocol code of all Go drivers, to dir.
 func (j job) copySources(dir string) error {
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		return err
@@ -64,7 +65,8 @@ func (j job) copySources(dir string) error {
 	return nil
 }
 
-// pin resolves the modules of a release that has no saved go.mod, and saves go.mod and go.sum.
+// pin is for a release without a saved go.mod. It lets Go choose the versions of all modules, and saves go.mod and
+// go.sum.
 func (j job) pin(ctx context.Context, dir, pinned string) error {
 	if err := os.MkdirAll(filepath.Dir(pinned), 0o755); err != nil {
 		return err

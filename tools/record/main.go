@@ -1,6 +1,6 @@
-// Command record judges the releases of the lock libraries in record/libraries.json, and writes docs/record. It saves
-// the findings on each release as a file in record/runs. If a release has a file, it is judged again only if the flag
-// -library names it.
+// Command record judges the releases of the lock libraries in record/libraries.json, and writes docs/record. It
+// saves the verdicts on each release in a file in record/runs. A release that has a file is judged again only if the
+// flag -library names it.
 package main
 
 import (
@@ -28,12 +28,13 @@ const (
 	listFile    = "record/libraries.json"
 	reportsFile = "record/reports.json"
 	runsDir     = "record/runs"
-	built       = "bin/record" // directory of the built Go drivers
+	built       = "bin/record" // directory of the Go drivers that record builds
 	seed        = 1
 	limit       = 10 * time.Minute // for one release on one topology
 )
 
-// library is an entry of the list. Its driver is a folder of Go files, a file for drivers/node/driver.js, or a command.
+// library is an entry of record/libraries.json. Driver is a folder of Go files, a file for drivers/node/driver.js,
+// or a command.
 type library struct {
 	Name       string    `json:"name"`
 	Language   string    `json:"language"`
@@ -44,7 +45,7 @@ type library struct {
 	Releases   []release `json:"releases"` // oldest first
 }
 
-// promise is a quotation from the library's documentation.
+// promise is a quotation from the library's documentation that makes a claim.
 type promise struct {
 	Claim string `json:"claim"`
 	Quote string `json:"quote"`
@@ -53,17 +54,18 @@ type promise struct {
 
 type release struct {
 	Version string    `json:"version"`
-	Driver  string    `json:"driver,omitempty"` // empty = the library's
-	On      []string  `json:"on,omitempty"`     // topologies; empty = the library's
+	Driver  string    `json:"driver,omitempty"` // empty = that of the library
+	On      []string  `json:"on,omitempty"`     // topologies; empty = those of the library
 	With    []string  `json:"with,omitempty"`   // further Go modules, as module@version
 	Without []string  `json:"without,omitempty"`
-	Read    []reading `json:"read,omitempty"` // causes in the code of the failed scenarios
+	Read    []reading `json:"read,omitempty"` // causes of failures, found by reading code
 }
 
-// reading is the cause of a failure, found in the code of the library or the driver.
+// reading is the cause of failures, which a person has found by reading the code of the library or the driver.
 type reading struct {
 	Scenarios []string `json:"scenarios"`
-	// confirmed; known = reported before; documented; ours = a bug of the driver or judge, now fixed
+	// Verdict is "confirmed", "known" (reported before), "documented", or "ours" (a bug of the driver or judge, now
+	// fixed).
 	Verdict string `json:"verdict"`
 	What    string `json:"what"`
 	Code    string `json:"code"`
@@ -188,8 +190,8 @@ func (j job) judge(ctx context.Context) error {
 	return os.WriteFile(j.file(), append(bytes.ReplaceAll(text, []byte(here+"/"), nil), '\n'), 0o644)
 }
 
-// on judges a release on a topology: it runs verify with its defaults. The runs are not kept, because the saved command
-// repeats them.
+// on judges a release on one topology, with the defaults of verify. It deletes the runs, because the saved command
+// can repeat them.
 func (j job) on(ctx context.Context, topology string) (on results.ReleasedOn, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -224,7 +226,7 @@ func (j job) on(ctx context.Context, topology string) (on results.ReleasedOn, er
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// tidied shortens a reason and removes its colours.
+// tidied removes colours from a text, and cuts it after 500 letters.
 func tidied(reason string) string {
 	reason = strings.Join(strings.Fields(escapes.ReplaceAllString(reason, "")), " ")
 	const most = 500

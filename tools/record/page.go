@@ -12,7 +12,7 @@ import (
 	"hammerlock/results"
 )
 
-// text returns the page of a library. The parameter notes is the part that was written by hand.
+// text returns the page about a library; notes is the part that a person wrote.
 func (p *page) text(notes string, reports []report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n`%s`, %s.\n\nWritten by `make record` from [record/runs](../../record/runs) and "+
@@ -55,7 +55,7 @@ func (p *page) text(notes string, reports []report) string {
 	return b.String() + "```\n"
 }
 
-// rows breaks a command into lines that fit a page.
+// rows breaks a command into lines that are short enough for a page.
 func rows(command string) string {
 	return strings.NewReplacer(" --lock", " \\\n  --lock", " --seed", " \\\n  --seed").Replace(command) + "\n"
 }
@@ -78,8 +78,8 @@ func (j *judged) cells(on *results.ReleasedOn) []string {
 		human.Duration(time.Duration(on.Took).Round(time.Second)), j.said.Day+", "+j.said.Commit)
 }
 
-// failures lists the failed scenarios of each release. Then it lists each broken claim, with the shortest story of the
-// newest release that breaks it.
+// failures lists the failed scenarios of each release. Below it lists each violated claim, with the shortest story
+// from the newest release that violates it.
 func (p *page) failures() string {
 	var b strings.Builder
 	told := map[string]bool{}
@@ -114,7 +114,7 @@ func (p *page) failures() string {
 	return "\nScenarios that failed:\n\n" + list + b.String()
 }
 
-// failed lists the failed scenarios of a release, and the reason why its run broke off.
+// failed lists the failed scenarios of a release. If its run ended early, the text also says why.
 func failed(version string, on *results.ReleasedOn) (list string) {
 	for _, t := range on.Scenarios {
 		if t.Status == checker.Fail {
@@ -134,7 +134,7 @@ func failed(version string, on *results.ReleasedOn) (list string) {
 	return fold("* "+version+" on "+on.Topology+": "+plain(strings.TrimPrefix(list, ", "))) + "\n"
 }
 
-// plain escapes text that HTML would read as a tag, such as <anonymous> in a trace.
+// plain escapes characters that HTML would take for a tag, as in <anonymous> in a stack trace.
 func plain(text string) string { return strings.ReplaceAll(text, "<", "&lt;") }
 
 func fold(text string) string {
