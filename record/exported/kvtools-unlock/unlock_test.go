@@ -1,5 +1,5 @@
-// What a lock of kvtools/redis does once a renewal has failed, and to a lease of less than a second. It needs a
-// redis-server on the PATH.
+// These tests show how a lock of kvtools/redis behaves after a failed renewal, and with a lease of less than a
+// second. They need a redis-server on the PATH.
 package unlock_test
 
 import (

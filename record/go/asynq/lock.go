@@ -9,8 +9,9 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// hello: a unique task is the lock: it is enqueued to take it, and deleted to give it back. Each lock is a queue, for a
-// task is looked for in all of its queue. Leases are whole seconds.
+// hello describes the lock, which is a unique task: a worker enqueues the task to acquire the lock, and deletes it
+// to release the lock. Each lock has its own queue, because the library searches a whole queue for a task. Leases
+// are whole seconds.
 func hello(bool) map[string]any {
 	h := greeting("asynq", "github.com/hibiken/asynq", []string{"single"}, "excludes", "expires", "cleans")
 	h["lingers_ms"] = 999
@@ -34,7 +35,7 @@ func open(_ context.Context, sites []site) error {
 	return conn.Close()
 }
 
-// once is a client that repeats no command.
+// once is a client that does not repeat commands.
 type once struct{ asynq.RedisClientOpt }
 
 type lock struct {

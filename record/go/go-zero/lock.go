@@ -9,7 +9,8 @@ import (
 	"github.com/zeromicro/go-zero/core/stores/redis"
 )
 
-// hello: the library counts leases in whole seconds, and adds half of one. Its clients name no database and no user.
+// hello describes the lock. The library counts leases in whole seconds and adds half a second. Its clients use no
+// database number and no user name.
 func hello(bool) map[string]any {
 	h := greeting("go-zero", "github.com/zeromicro/go-zero", []string{"single"}, "excludes", "expires", "owned",
 		"cleans", "defaults")
@@ -25,13 +26,11 @@ func open(_ context.Context, sites []site) error {
 	return nil
 }
 
-// lock is a hold.
 type lock struct {
 	held  *redis.RedisLock
 	tried time.Time
 }
 
-// acquire makes one try.
 func acquire(ctx context.Context, key string, ttl, _ time.Duration) (*lock, error) {
 	l := &lock{held: redis.NewRedisLock(store, key)}
 	return l, l.take(ctx, ttl, errBusy)
@@ -49,9 +48,9 @@ func (l *lock) extend(ctx context.Context, ttl time.Duration) error { return l.t
 var errRepeated = errors.New("refused, but the client may have repeated the release: " +
 	"the first one may have had its effect")
 
-// release: the library's client repeats a command whose answer was lost up to three times, no option forbids it, and a
-// release that is repeated is refused. Before it repeats one it waits for 8 ms at least: a quicker refusal is certain.
-// An Acquire bears being repeated.
+// release releases the lock. If an answer was lost, the library's client repeats the command up to three times, and
+// no option forbids this. A repeated release is refused. The client waits for 8 ms or more before it repeats, so
+// only a refusal within 8 ms is certain. A repeated acquire does no harm.
 func (l *lock) release(ctx context.Context) error {
 	refused := errRepeated
 	began := time.Now()
@@ -62,7 +61,7 @@ func (l *lock) release(ctx context.Context) error {
 	return sure(refused)(ok, err)
 }
 
-// sure says no where the library does, unless it has met an error.
+// sure returns the error no if the library refused, but passes on any other error.
 func sure(no error) func(bool, error) error {
 	return func(ok bool, err error) error {
 		if err == nil && !ok {

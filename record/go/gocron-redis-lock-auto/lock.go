@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// hello: the option that extends the lease until the unlock; who holds it hears of no loss. A refusal is
-// ErrFailedToObtainLock, and so is every error.
+// hello describes the lock with the option that extends the lease until the unlock. Its holder does not learn of a
+// loss. ErrFailedToObtainLock stands for a refusal and for any other error; hence "busy_may_lie".
 func hello(bool) map[string]any {
 	return greeting("gocron-redis-lock-auto", "github.com/go-co-op/gocron-redis-lock/v2", []string{"single"},
 		"excludes", "expires", "cleans", "renews", "busy_may_lie")
@@ -21,7 +21,7 @@ func hello(bool) map[string]any {
 var (
 	client  *redis.Client
 	mu      sync.Mutex
-	lockers = map[time.Duration]gocron.Locker{} // the lease is an option of the locker
+	lockers = map[time.Duration]gocron.Locker{} // by lease, which is an option of a locker
 )
 
 func open(ctx context.Context, sites []site) error {

@@ -6,7 +6,7 @@ import (
 	"github.com/kvtools/redis"
 )
 
-// A store that keeps what its scripts can read.
+// A store that keeps values as JSON, which the library's scripts can read.
 const name = "kvtools-json"
 
 func connect(ctx context.Context, addrs []string, config *redis.Config) (*redis.Store, error) {

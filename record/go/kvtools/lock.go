@@ -10,8 +10,8 @@ import (
 	client "github.com/redis/go-redis/v9"
 )
 
-// hello: giving up a wait and an error that ends it have one answer. A lease is renewed for its whole seconds, so that
-// it has no others.
+// hello describes the lock. The library gives the same answer if a wait is given up and if an error ends it; hence
+// "busy_may_lie". It renews leases by whole seconds, so all leases are whole seconds.
 func hello(bool) map[string]any {
 	h := greeting(name, "github.com/kvtools/redis", []string{"single"}, "excludes", "expires", "owned", "cleans",
 		"renews", "waits", "busy_may_lie")
@@ -21,7 +21,7 @@ func hello(bool) map[string]any {
 
 var (
 	servers *redis.Store
-	beside  *client.Client // see since
+	beside  *client.Client // client for the method since
 )
 
 func open(ctx context.Context, sites []site) (err error) {
@@ -35,7 +35,7 @@ func open(ctx context.Context, sites []site) (err error) {
 	return err
 }
 
-// lock is a hold, which the context given to Lock ends, too.
+// lock is a hold. It also ends when the context of its call to Lock is cancelled.
 type lock struct {
 	store.Locker
 	held  <-chan struct{}
@@ -68,7 +68,8 @@ func acquire(ctx context.Context, key string, ttl, wait time.Duration) (*lock, e
 	return l, err
 }
 
-// since finds when the try was made that was granted, which the library does not say: by what is left of the lease.
+// since finds out when the granted try was made, which the library does not report. It computes this from the TTL
+// that the key has left.
 func (l *lock) since(ctx context.Context, key string, lease time.Duration) {
 	const rounded = 2 * time.Millisecond
 	asked := time.Now()
@@ -83,8 +84,8 @@ func (l *lock) lost() <-chan struct{} { return l.held }
 
 func (l *lock) extend(context.Context, time.Duration) error { return errors.ErrUnsupported }
 
-// release: the client repeats a command whose answer was lost, after 8 ms at least, and an unlock that is repeated is
-// refused.
+// release unlocks. If an answer was lost, the client repeats the command after 8 ms or more, and the repeated unlock
+// is refused. So only a refusal within 8 ms proves that the lock was lost.
 func (l *lock) release(ctx context.Context) error {
 	defer l.stop()
 	began := time.Now()

@@ -2,7 +2,7 @@ package main
 
 import "github.com/kvtools/redis"
 
-// The defaults: a store that keeps bare values.
+// The default store, which keeps plain values.
 const name = "kvtools"
 
 var connect = redis.New

@@ -17,10 +17,10 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// hello says what the lock is and claims: to be elected is to acquire, to be told that one leads no longer is the event
-// lost, to step down is to release. Candidates count leases in whole seconds, from when each of them saw the leader's
-// record change last: a dead leader's lease lasts longer by as much as that takes. With the word release a leader who
-// steps down gives the lease back.
+// hello describes an election as a lock: to be elected is to acquire, and to step down is to release. A leader that
+// is deposed gets the event "lost". Leases are whole seconds. Each candidate counts the leader's lease from the time
+// at which it last saw the leader's record change, so the lease of a dead leader may last longer. With the argument
+// "release", a leader that steps down gives its lease back.
 func hello(bool) map[string]any {
 	h := greeting("leaderelection", "k8s.io/client-go", []string{"single"}, "excludes", "expires", "renews", "waits")
 	h["lingers_ms"], h["least_ms"] = 2500, 3000
@@ -29,11 +29,10 @@ func hello(bool) map[string]any {
 
 var client *redis.Client
 
-// givesBack says that a leader who steps down gives its lease back.
+// givesBack means that a leader that steps down gives its lease back, so that others need not wait for its end.
 var givesBack = slices.Contains(os.Args, "release")
 
-// open connects. A call ends with its context and not before, as with the clients of Kubernetes, which have no time
-// limit of their own.
+// open connects. Only the context of a call limits its time, as with the clients of Kubernetes.
 func open(ctx context.Context, sites []site) error {
 	s := sites[0]
 	client = redis.NewClient(&redis.Options{
@@ -44,13 +43,13 @@ func open(ctx context.Context, sites []site) error {
 	return client.Ping(ctx).Err()
 }
 
-// record is where the election writes who leads: a key, which is replaced only if it is still as it was read, as the
-// library wants it of a Kubernetes object by its resource version.
+// record stores who leads, in a Redis key. It replaces the key only if the value is still the one that was read. The
+// library expects this of a Kubernetes object, which has a resource version for it.
 type record struct {
 	key, identity string
 	read          string
-	mine          bool      // what was written last may say that this candidate leads
-	won           time.Time // when the first write began that says so
+	mine          bool      // after the last write, this candidate may be the leader
+	won           time.Time // start of the first write that made it the leader
 }
 
 var replace = redis.NewScript(
@@ -109,18 +108,18 @@ func (r *record) RecordEvent(string) {}
 func (r *record) Identity() string   { return r.identity }
 func (r *record) Describe() string   { return r.key }
 
-// lock is a term of a leader.
+// lock is the time for which a candidate is the leader.
 type lock struct {
-	tried  time.Time // when the write began that elected it
+	tried  time.Time // start of the write that made it the leader
 	resign context.CancelFunc
 	over   chan struct{} // closed when the election has returned
-	told   chan struct{} // closed when it was told that it leads no longer, before it stepped down
-	leaves atomic.Bool   // it steps down
+	told   chan struct{} // closed when the leader was deposed before it stepped down
+	leaves atomic.Bool   // it steps down, or gives up its candidacy
 }
 
 var candidates atomic.Int64
 
-// acquire is a candidate until it is elected, or for as long as it may wait.
+// acquire runs a candidate until it is elected or the time wait is over.
 func acquire(ctx context.Context, key string, ttl, wait time.Duration) (*lock, error) {
 	lease := (ttl + time.Second - 1).Truncate(time.Second)
 	running, resign := context.WithCancel(context.Background())
@@ -170,7 +169,7 @@ func (l *lock) extend(context.Context, time.Duration) error {
 	return errors.New("the library renews on its own")
 }
 
-// release steps down, and waits until the library has.
+// release makes the leader step down, and waits until the library has done so.
 func (l *lock) release(ctx context.Context) error {
 	l.leaves.Store(true)
 	l.resign()

@@ -9,12 +9,12 @@ import (
 	"github.com/RichardKnop/machinery/v1/locks/redis"
 )
 
-// hello: a lease ends at a time of the caller's clock, whenever the server was asked, and what has ended is taken over
-// with an expiry of whole seconds. The client repeats commands, and no option forbids it: a SETNX that is repeated
-// finds what it has set, and is refused.
+// hello describes the lock. Leases end at a time of the caller's clock. If a caller takes over a lock whose lease
+// has ended, the key gets an expiry in whole seconds. The client repeats commands, and no option forbids this. A
+// repeated SETNX finds the key that it has set itself, and is refused; hence "busy_may_lie".
 func hello(bool) map[string]any {
 	h := greeting("machinery", "github.com/RichardKnop/machinery", []string{"single"}, "excludes", "expires", "cleans",
-		"begins", "busy_may_lie", "defaults") // its clients name no user
+		"begins", "busy_may_lie", "defaults") // its clients use no user name
 	h["lingers_ms"] = 999
 	return h
 }
@@ -47,13 +47,12 @@ func acquire(_ context.Context, key string, ttl, _ time.Duration) (*lock, error)
 
 func (l *lock) token() string { return "" }
 
-// until: the library cuts the expiry to milliseconds.
+// until returns the end of the lease, minus 2 ms because the library cuts the expiry to milliseconds.
 func (l *lock) until() time.Time { return l.end.Add(-2 * time.Millisecond) }
 
 func (l *lock) extend(context.Context, time.Duration) error { return errors.ErrUnsupported }
 
-// release: the library has none, so that a hold is given back by waiting for the end of its lease, until just before
-// others may have it.
+// release waits until just before the lease ends, because the library cannot release a lock.
 func (l *lock) release(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -38,12 +38,12 @@ func acquire(ctx context.Context, key string, ttl, _ time.Duration) (*lock, erro
 	began := time.Now()
 	err := l.LockContext(ctx)
 	if errors.Is(err, redsync.ErrFailed) && len(pools) == 1 && time.Since(began) < ttl/2 && ctx.Err() == nil {
-		return l, errBusy // older releases say no more
+		return l, errBusy // older releases give no other reason
 	}
 	return l, l.outcome(err == nil, err, errBusy)
 }
 
-// The oldest releases do not tell the token, nor until when.
+// The oldest releases do not report the token or the end of the lease.
 func (l *lock) token() string {
 	if m, ok := any(l.Mutex).(interface{ Value() string }); ok {
 		return m.Value()
@@ -69,7 +69,7 @@ func (l *lock) release(ctx context.Context) error {
 	return l.outcome(ok, err, errLost)
 }
 
-// outcome says no if too many sites did for a majority of yes.
+// outcome returns the error no if the sites that refused leave no majority for the call.
 func (l *lock) outcome(ok bool, err, no error) error {
 	switch {
 	case ok:

@@ -10,7 +10,8 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-// hello: a refusal is ErrNotLocked whatever its reason was, and cancelling a hold has no answer.
+// hello describes the lock. ErrNotLocked stands for a refusal and for any other error; hence "busy_may_lie". The end
+// of a hold has no answer.
 func hello(bool) map[string]any {
 	h := greeting("rueidislock", "github.com/redis/rueidis", []string{"single"}, "excludes", "expires", "renews",
 		"cleans", "busy_may_lie")
@@ -21,7 +22,7 @@ func hello(bool) map[string]any {
 var (
 	home    site
 	mu      sync.Mutex
-	lockers = map[time.Duration]rueidislock.Locker{} // the lease is an option of the locker
+	lockers = map[time.Duration]rueidislock.Locker{} // by lease, which is an option of a locker
 )
 
 func open(_ context.Context, sites []site) error {
@@ -29,7 +30,7 @@ func open(_ context.Context, sites []site) error {
 	return nil
 }
 
-// locker has the options that the README recommends for one server.
+// locker returns a locker with the options that the README recommends for one server.
 func locker(ttl time.Duration) (_ rueidislock.Locker, err error) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -54,13 +55,13 @@ func acquire(ctx context.Context, key string, ttl, _ time.Duration) (*lock, erro
 	if err != nil {
 		return nil, err
 	}
-	held, drop := context.WithCancel(context.WithoutCancel(ctx)) // the hold outlives the call
+	held, drop := context.WithCancel(context.WithoutCancel(ctx)) // the hold lasts longer than the call
 	keep := context.AfterFunc(ctx, drop)
 	l := &lock{}
 	if l.ctx, l.cancel, err = by.TryWithContext(held, key); errors.Is(err, rueidislock.ErrNotLocked) {
 		err = errBusy
 	}
-	if !keep() && err == nil { // called off when it had just been granted: the hold has ended
+	if !keep() && err == nil { // ctx was cancelled just after the grant, which ended the hold
 		l.cancel()
 		err = ctx.Err()
 	}
