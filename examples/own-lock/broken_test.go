@@ -15,8 +15,8 @@ import (
 	"hammerlock/scenarios"
 )
 
-// Five mistakes that are often made. TestWrongLocks has each of them tested, in a process of its own, and looks whether
-// that test fails as it should.
+// Five common mistakes. TestWrongLocks runs the test of each wrong lock in a separate process, and checks that this
+// test fails as it should.
 var wrong = map[string]struct {
 	open  hammertest.Open
 	cause string

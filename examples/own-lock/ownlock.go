@@ -1,4 +1,4 @@
-// Package ownlock is a lock as one writes it for a service. Its tests are the example: hammertest.
+// Package ownlock is a lock as a service might have it. Its tests show how to test a lock with package hammertest.
 package ownlock
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Mutex is held by one holder at a time, for at most its TTL. Each holder has a Mutex of its own.
+// Mutex is a lock that one holder has at any time, for at most the TTL. Each holder needs its own Mutex.
 type Mutex struct {
 	Client redis.UniversalClient
 	Key    string
@@ -18,10 +18,11 @@ type Mutex struct {
 	until time.Time
 }
 
-// drift is what the clocks of client and server may differ in a lease.
+// drift is the allowance for clocks of client and server that do not run at the same speed.
 func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
-// TryLock makes one try. An error leaves open whether the lock is held: Unlock gives it back if it is.
+// TryLock makes one try, and returns true if the lock was granted. After an error the lock may be held or not;
+// Unlock releases it if it is.
 func (m *Mutex) TryLock(ctx context.Context, ttl time.Duration) (bool, error) {
 	m.token = rand.Text()
 	call := time.Now()
@@ -30,13 +31,13 @@ func (m *Mutex) TryLock(ctx context.Context, ttl time.Duration) (bool, error) {
 	return granted, err
 }
 
-// Until is when the holder has to be done.
+// Until returns the time by which the holder must be done.
 func (m *Mutex) Until() time.Time { return m.until }
 
 var extend = redis.NewScript(
 	`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 0`)
 
-// Extend lengthens the lease to ttl from now. False says that the lock was lost.
+// Extend lets the lease end at ttl from now. It returns false if the lock was lost.
 func (m *Mutex) Extend(ctx context.Context, ttl time.Duration) (bool, error) {
 	call := time.Now()
 	n, err := extend.Run(ctx, m.Client, []string{m.Key}, m.token, ttl.Milliseconds()).Int()
@@ -49,7 +50,7 @@ func (m *Mutex) Extend(ctx context.Context, ttl time.Duration) (bool, error) {
 var unlock = redis.NewScript(
 	`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
 
-// Unlock gives the lock back. False says that it was lost before.
+// Unlock releases the lock. It returns false if the lock was lost before.
 func (m *Mutex) Unlock(ctx context.Context) (bool, error) {
 	n, err := unlock.Run(ctx, m.Client, []string{m.Key}, m.token).Int()
 	return n == 1, err

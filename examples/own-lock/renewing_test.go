@@ -38,8 +38,8 @@ func (r *renewing) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	return lease, nil
 }
 
-// renew extends a hold when two thirds of its lease are left, and after an error again a tenth of the lease later. It
-// closes lost as soon as the holder cannot rely on the lock any more.
+// renew extends a hold after a third of its lease. If an extension fails, it tries again a tenth of the lease later.
+// It closes lost when the holder can no longer rely on the lock.
 func (r *renewing) renew(ctx context.Context, m *Mutex, ttl time.Duration, lost chan<- struct{}) {
 	for {
 		left := time.Until(m.Until())

@@ -16,10 +16,10 @@ import (
 	"hammerlock/internal/cli"
 )
 
-// visitors are those of the articles: all come at once.
+// visitors is the number of visitors in the articles about this example. All of them come at the same time.
 const visitors = 666
 
-// row is a line of the table.
+// row is a row of the table: a version of the service, how it runs, and the result.
 type row struct {
 	route     string
 	guard     string
@@ -42,7 +42,7 @@ func rows() []row {
 	}
 }
 
-// demonstrate lets verify http visit every route.
+// demonstrate lets "verify http" visit the service as each row says.
 func demonstrate(ctx context.Context, progress io.Writer, visits int) (all []row, err error) {
 	nginx, err := findNginx()
 	if err != nil {
@@ -69,7 +69,7 @@ func findNginx() (string, error) {
 	return "", errors.New("nginx is not installed: apt-get install nginx-light")
 }
 
-// run starts the service by verify http, which ends it too.
+// run runs "verify http", which starts the service, visits it and ends it.
 func (r *row) run(ctx context.Context, nginx string) (err error) {
 	dir, err := os.MkdirTemp("", "pageviews-")
 	if err != nil {
@@ -91,7 +91,8 @@ func (r *row) run(ctx context.Context, nginx string) (err error) {
 	return nil
 }
 
-// arguments are those of verify: what starts the servers, the instances and the balancer, and how to visit them.
+// arguments returns the flags for "verify http": the commands that start the servers, the instances and the
+// balancer, and the addresses to visit.
 func (r *row) arguments(dir, nginx string) (args []string, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -126,7 +127,7 @@ func (r *row) arguments(dir, nginx string) (args []string, err error) {
 	return append(args, "--visit", "POST "+url, "--count", "GET "+url), nil
 }
 
-// balancer is the configuration of an nginx that needs no rights and writes nothing outside its directory.
+// balancer returns the configuration of an nginx that needs no root rights and writes only into the directory dir.
 func balancer(dir, front string, instances []string) string {
 	return fmt.Sprintf(`daemon off;
 pid '%[1]s/nginx.pid';
@@ -153,7 +154,7 @@ http {
 `, dir, front, strings.Join(instances, " max_fails=0; server ")+" max_fails=0")
 }
 
-// free finds addresses without a listener.
+// free returns n addresses on which no program listens.
 func free(n int) (addrs []string, err error) {
 	for range n {
 		l, failed := net.Listen("tcp", "127.0.0.1:0")
@@ -173,10 +174,10 @@ func human(instances int) string {
 	return fmt.Sprintf("%d instances behind nginx", instances)
 }
 
-// errOtherwise says that the demonstration shows something else than it should.
+// errOtherwise means that the demonstration did not show what it should.
 var errOtherwise = errors.New("that is not what was to be shown")
 
-// write prints the table. It is an error if a route lost page views that must not, or lost none that should.
+// write prints the table. It returns an error if a safe row lost page views, or if an unsafe row lost none.
 func write(w io.Writer, all []row) error {
 	const line = "%-6s %-26s %-26s %8s %14s %8s %6s  %s\n"
 	_, err := fmt.Fprintf(w, line, "route", "guarded by", "runs as", "visits", "acknowledged", "counted", "lost",

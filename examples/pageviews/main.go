@@ -1,6 +1,6 @@
-// Command pageviews is the classic demonstration of why a distributed service needs a distributed lock: a page-view
-// counter behind a load balancer. "pageviews serve" is one instance of the service; without an argument the command
-// starts two of them behind nginx, lets "verify http" visit them, and prints a table.
+// Command pageviews shows why a distributed service needs a distributed lock. The service counts page views behind a
+// load balancer; "pageviews serve" is one instance of it. Without an argument the command starts two instances
+// behind nginx, lets "verify http" visit them, and prints a table.
 package main
 
 import (

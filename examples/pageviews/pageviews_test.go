@@ -24,8 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestTheTable makes the demonstration: without a distributed lock page views are lost as soon as there are two
-// instances.
+// TestTheTable runs the demonstration: two instances of a service without a distributed lock lose page views.
 func TestTheTable(t *testing.T) {
 	if _, err := findNginx(); err != nil {
 		t.Skip(err)

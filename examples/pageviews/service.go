@@ -19,19 +19,19 @@ import (
 
 const (
 	lease    = 10 * time.Second
-	patience = 60 * time.Second // of a visitor who waits for a lock
+	patience = 60 * time.Second // of a visitor that waits for a lock
 	backoff  = time.Millisecond
 )
 
-// instance is one process of the service. The page views are in Redis, where all instances see them.
+// instance is one process of the service. All instances share the page views, which are in Redis.
 type instance struct {
 	store  *redis.Client
 	mutex  sync.Mutex
-	lease  locker // on the server of the page views
-	quorum locker // on several others
+	lease  locker // on the server with the page views
+	quorum locker // on several other servers
 }
 
-// serve is "pageviews serve".
+// serve runs the command "pageviews serve".
 func serve(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("serve", flag.ContinueOnError)
 	listen := f.String("listen", "127.0.0.1:8080", "address of the service")
@@ -56,14 +56,14 @@ func serve(ctx context.Context, args []string) error {
 	return nil
 }
 
-// client must not send a command again by itself: a lock that was granted and not heard of would look as if it were
-// somebody else's.
+// client returns a client that does not repeat commands. If the answer to an acquire is lost, a repeated acquire
+// would find the lock held, as if by another worker.
 func client(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 32,
 		PoolTimeout: patience})
 }
 
-// routes are the four versions of the service. Each counts by itself.
+// routes has the four versions of the service. Each has its own counter.
 func (i *instance) routes() http.Handler {
 	mux := http.NewServeMux()
 	for version, guard := range map[string]func(context.Context, string, func() error) error{
@@ -98,7 +98,7 @@ func answer(w http.ResponseWriter, views int64, err error) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	_, _ = fmt.Fprintln(w, views) // a client that has gone asks no more
+	_, _ = fmt.Fprintln(w, views) // an error means that the visitor has gone
 }
 
 func (i *instance) views(ctx context.Context, page string) (int64, error) {
@@ -109,8 +109,8 @@ func (i *instance) views(ctx context.Context, page string) (int64, error) {
 	return n, err
 }
 
-// count reads the views, adds one and writes them back, as a program does that knows no INCR: two at the same time read
-// the same number, and one view is lost.
+// count reads the views, adds one and writes them back, as a program without INCR does. If two calls read the same
+// number, one view is lost.
 func (i *instance) count(ctx context.Context, page string) (int64, error) {
 	n, err := i.views(ctx, page)
 	if err != nil {
@@ -119,15 +119,15 @@ func (i *instance) count(ctx context.Context, page string) (int64, error) {
 	return n + 1, i.store.Set(ctx, page, n+1, 0).Err()
 }
 
-// locker takes a lock of Hammerlock's catalogue on its servers. Requests of one instance queue up in it, so that only
-// one of each instance competes for the lock.
+// locker uses a lock of Hammerlock's catalogue. The requests of an instance wait for turn first, so that only one of
+// them competes with other instances for the lock.
 type locker struct {
 	turn  sync.Mutex
 	name  string
 	sites []redis.UniversalClient
 }
 
-// guard tries until the lock is granted, does what it guards and gives the lock back.
+// guard acquires the lock, calls do and releases the lock. It repeats its tries until the lock is granted.
 func (l *locker) guard(ctx context.Context, page string, do func() error) error {
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -139,7 +139,7 @@ func (l *locker) guard(ctx context.Context, page string, do func() error) error 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close() }() // it has nothing of its own
+	defer func() { _ = lock.Close() }() // it has no connections of its own
 	for wait := backoff; ; wait = min(2*wait, 16*backoff) {
 		held, err := lock.Acquire(ctx, "lock:"+page, lease)
 		if err == nil {
