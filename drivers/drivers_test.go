@@ -1,5 +1,5 @@
-// Package drivers_test runs the drivers that are shipped, each as far as this machine has what it needs: make drivers
-// installs that.
+// Package drivers_test runs the shipped drivers, as far as this machine has their libraries. The command "make
+// drivers" installs the libraries.
 package drivers_test
 
 import (
@@ -116,8 +116,8 @@ func TestShippedDrivers(t *testing.T) {
 	}
 }
 
-// TestTemplatesExtend puts the templates through a scenario in which holders extend. A lock that renews its leases is
-// not asked to extend: it answers "unsupported".
+// TestTemplatesExtend runs the templates in a scenario in which holders extend their leases. A lock that renews its
+// leases by itself answers "unsupported".
 func TestTemplatesExtend(t *testing.T) {
 	if testing.Short() {
 		t.Skip("five runs of five seconds")
@@ -134,8 +134,8 @@ func TestTemplatesExtend(t *testing.T) {
 	}
 }
 
-// ships lets a driver work as the flags say, or for a second. It is undecided if it was too late to be asked for a
-// lock.
+// ships runs a driver with the given flags, or for a second without faults. It returns a reason if the run is
+// undecided: the driver was too late to be asked for a lock.
 func ships(t *testing.T, name, command string, flags ...string) (undecided string) {
 	calm := flags == nil
 	if calm {

@@ -94,8 +94,8 @@ func TestAMissingFlushIsFound(t *testing.T) {
 	}
 }
 
-// under lets a command work with the driver for a while, and returns all that it says. One that does not end is called
-// off.
+// under runs a command with the driver, and returns the exit code and all output. A command that does not end is
+// cancelled after live.Deadline.
 func under(t *testing.T, command func(context.Context, cli.Env) int, driver string, getenv func(string) string,
 	args ...string) (code int, said string) {
 	t.Helper()

@@ -17,8 +17,9 @@ var update = flag.Bool("update", false, "write the lock files of Debian packages
 // debianLocks are the lock files of drivers whose libraries are packages of the system.
 var debianLocks = []string{"python/debian.lock", "php/debian.lock"}
 
-// TestPackagesAreThoseOfTheLockFiles names the packages that differ from what the drivers were tried with. Other
-// releases have others; on this one it is a mistake in CI: make drivers installs what the files name.
+// TestPackagesAreThoseOfTheLockFiles compares the installed packages with those in the lock files, with which the
+// drivers were tested. Other releases of Debian have other packages, so the test is skipped there. On Debian 12 a
+// difference is an error in CI, because "make drivers" installs the packages in the files.
 func TestPackagesAreThoseOfTheLockFiles(t *testing.T) {
 	release, err := os.ReadFile("/etc/os-release")
 	if err != nil || !strings.Contains(string(release), "VERSION_CODENAME=bookworm") {

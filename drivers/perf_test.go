@@ -22,8 +22,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// What BenchmarkDrivers measures: so many workers, each with a key of its own, for a turn each with the driver and
-// without.
+// BenchmarkDrivers compares turns with the driver and turns without it. In each turn, these workers visit for this
+// time, each with its own key.
 const (
 	perfWorkers = 16
 	perfTurn    = time.Second
@@ -39,8 +39,8 @@ var direct = map[string]func(t *testing.B) string{
 	"redlock": func(*testing.B) string { return "node node/direct.js redlock %s" },
 }
 
-// BenchmarkDrivers tells how many visits a library makes behind the pipe and without it, in turns, and how long a ping
-// takes.
+// BenchmarkDrivers measures how many visits a library makes with the driver and without it, in turns. It also
+// measures how long a ping takes.
 func BenchmarkDrivers(b *testing.B) {
 	top := perfServer(b)
 	site := top.Sites[0]
@@ -195,8 +195,8 @@ func program(b *testing.B, command string) float64 {
 	return float64(n) / perfTurn.Seconds()
 }
 
-// pinged is the median way to an idle driver and back in microseconds: of pings with a pause between them, as the suite
-// measures it during a run, where the machine has to wake up for each, and of one after the other.
+// pinged returns median times of pings to an idle driver, in µs. Pings that are apart have pauses between them, as
+// in a run; the machine has to wake up for each. Pings in a row have no pauses.
 func pinged(p *driver.Process) (apart, inARow float64) {
 	done := make(chan struct{})
 	time.AfterFunc(5*time.Second, func() { close(done) })

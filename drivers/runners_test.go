@@ -14,8 +14,8 @@ import (
 	"hammerlock/internal/live"
 )
 
-// TestLiveInTheUsersRunner runs the examples of contract tests in unittest and node:test: the right lock passes, and
-// the test of the scenario that shows what is wrong with the other one fails.
+// TestLiveInTheUsersRunner runs the example contract tests in unittest and node:test. The tests of the correct lock
+// pass. For the wrong lock, the test of the scenario that shows its mistake fails.
 func TestLiveInTheUsersRunner(t *testing.T) {
 	t.Parallel()
 	verify := built(t)

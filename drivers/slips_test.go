@@ -10,8 +10,8 @@ import (
 	"hammerlock/internal/live"
 )
 
-// slips are what beginners write, as methods of a right lock: the test of the lock fails and says so, or passes if it
-// is no mistake.
+// slips are mistakes of beginners, as methods that replace those of a correct lock. The contract test must fail and
+// name the mistake. If right is true, the slip is harmless and the test must pass.
 var slips = map[string]struct {
 	python, node string
 	right        bool

@@ -16,9 +16,9 @@ import (
 	"hammerlock/results"
 )
 
-// TestWireReadsDrivers: a verified run of each driver is watched on the wire. What the run recorded of grants and
-// releases is read from the wire alone, all of it, and nothing is invented. One of each language stands for all but at
-// night.
+// TestWireReadsDrivers observes the network traffic of a verified run of each driver. The traffic alone must show
+// exactly the grants and releases that the run has recorded. Except at night, one driver for each language is
+// enough.
 func TestWireReadsDrivers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
@@ -39,8 +39,8 @@ func TestWireReadsDrivers(t *testing.T) {
 	}
 }
 
-// watched is a run of a driver in a run of wire. It is undecided where the driver had no lock, or an outcome is
-// unknown.
+// watched observes a run of a driver with "verify wire". It returns a reason if the result is undecided: the driver
+// was granted no lock, or the outcome of a call is unknown.
 func watched(t *testing.T, verify, driver string) (undecided string) {
 	t.Helper()
 	inner, outer := t.TempDir(), t.TempDir()
@@ -70,8 +70,8 @@ func watched(t *testing.T, verify, driver string) (undecided string) {
 	return ""
 }
 
-// grantsOf counts the grants and releases of the page that was granted most often, in the only run that is saved in a
-// directory: before a load, the suite tries a lock on others.
+// grantsOf returns the grants and releases of the page with the most grants, in the only saved run of a directory.
+// It ignores other pages: before a load, the suite tries the lock on them.
 func grantsOf(t *testing.T, dir string) (most [2]int, unsure int) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*-*", results.HistoryFile))

@@ -9,7 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// hello says what the lock is and claims. The library waits if the program was started with the word waits.
+// hello describes the lock and its claims. If the program was started with the argument "waits", the library itself
+// waits.
 func hello(waits bool) map[string]any {
 	name, claims := "go-redislock", []string{"excludes", "expires", "owned", "cleans"}
 	if waits {
@@ -20,7 +21,8 @@ func hello(waits bool) map[string]any {
 
 var client *redislock.Client
 
-// open connects. The client must not repeat commands: what it says of the second one would be taken for the first.
+// open connects. The client must not repeat commands: the answer to a repeated command may differ from that to the
+// first one.
 func open(ctx context.Context, sites []site) error {
 	s := sites[0]
 	c := redis.NewClient(&redis.Options{
@@ -32,13 +34,12 @@ func open(ctx context.Context, sites []site) error {
 	return c.Ping(ctx).Err()
 }
 
-// lock is a hold.
 type lock struct {
 	held  *redislock.Lock
-	tried time.Time // when the try that was granted began, or before
+	tried time.Time // when the granted try began, or earlier
 }
 
-// acquire makes one try, or waits as the library does.
+// acquire makes one try. If wait is positive, the library waits for up to this time.
 func acquire(ctx context.Context, key string, ttl, wait time.Duration) (*lock, error) {
 	var o *redislock.Options
 	s := &strategy{redislock.LinearBackoff(50 * time.Millisecond), time.Now()}
@@ -55,7 +56,7 @@ func acquire(ctx context.Context, key string, ttl, wait time.Duration) (*lock, e
 	return &lock{held, s.tried}, err
 }
 
-// strategy notes when the library was refused last.
+// strategy notes when the library was refused last: the next try begins later.
 type strategy struct {
 	redislock.RetryStrategy
 	tried time.Time

@@ -1,6 +1,6 @@
-// Command driver runs a lock of a Go library behind Hammerlock's protocol (docs/DRIVERS.md). It is a module of its own,
-// so that any release of a library can be tried: go get github.com/bsm/redislock@v0.9.0, then go build. The library's
-// part stands in lock.go.
+// Command driver runs a lock of a Go library behind Hammerlock's protocol (docs/DRIVERS.md). It is a module of its
+// own, so that you can try any release of a library: go get github.com/bsm/redislock@v0.9.0, then go build. The code
+// for the library is in lock.go.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// request is what the suite asks for.
+// request is a message from the suite.
 type request struct {
 	ID     uint64 `json:"id"`
 	Op     string `json:"op"`
@@ -42,19 +42,20 @@ type site struct {
 
 func (s site) addr() string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Port)) }
 
-// greeting is the hello of a lock of the module, by the name of its library.
+// greeting returns the hello message of a driver. The argument name is that of the lock; module is the library's Go
+// module.
 func greeting(name, module string, topologies []string, claims ...string) map[string]any {
 	return map[string]any{"hello": "hammerlock-driver", "protocol": 1, "name": name, "version": version(module),
 		"claims": claims, "topologies": topologies}
 }
 
-// A lock may know until when it holds, or hear that it is lost.
+// A lock is dated if it knows the end of its lease. It is hearing if it learns that it was lost.
 type (
 	dated   interface{ until() time.Time }
 	hearing interface{ lost() <-chan struct{} }
 )
 
-// answer is what the suite gets. Exactly one of OK, Busy, Lost and Error is set.
+// answer is a reply to the suite. Exactly one of OK, Busy, Lost and Error is set.
 type answer struct {
 	ID    uint64  `json:"id"`
 	OK    bool    `json:"ok,omitempty"`
@@ -67,26 +68,26 @@ type answer struct {
 	Tried float64 `json:"tried_ms,omitempty"`
 }
 
-// server answers requests, each in a goroutine of its own; one that is done takes another request.
+// server answers requests, each in a goroutine. A goroutine that is done takes the next request.
 type server struct {
 	out  *os.File
 	jobs chan *request
 
 	mu      sync.Mutex
 	cancels map[uint64]context.CancelFunc // by request
-	holds   map[uint64]*lock              // by the request that acquired
+	holds   map[uint64]*lock              // by the id of the request that acquired
 
 	saying  sync.Mutex
-	lines   []byte // answers that are not written yet
+	lines   []byte // answers to write
 	writing bool   // a goroutine is writing, and will write them
 }
 
 func main() {
 	s := &server{out: os.Stdout, jobs: make(chan *request), cancels: map[uint64]context.CancelFunc{},
 		holds: map[uint64]*lock{}}
-	os.Stdout = os.Stderr // a library that prints, prints there
+	os.Stdout = os.Stderr // libraries print to standard error: standard output is for answers
 	s.say(hello(slices.Contains(os.Args, "waits")))
-	_ = syscall.SetNonblock(0, true) // to wait for it Go needs no thread then, which is quicker
+	_ = syscall.SetNonblock(0, true) // Go can then wait for input without blocking a thread, which is faster
 	lines := bufio.NewScanner(input{os.NewFile(0, "requests")})
 	for lines.Scan() {
 		r := new(request)
@@ -105,7 +106,8 @@ func main() {
 	}
 }
 
-// work serves a request, and then others: its stack has grown to what the library needs.
+// work answers a request, and then the next ones. A goroutine that goes on is faster than a new one, whose stack
+// would have to grow.
 func (s *server) work(r *request) {
 	ctx, cancel := context.WithCancel(context.Background())
 	for ; ; r = <-s.jobs {
@@ -125,7 +127,7 @@ func (s *server) work(r *request) {
 	}
 }
 
-// hear tells of a loss, unless the hold has been released.
+// hear waits until a hold is lost, and reports it unless the hold was released before.
 func (s *server) hear(l hearing, id uint64) {
 	<-l.lost()
 	if s.hold(id, false) != nil {
@@ -133,7 +135,8 @@ func (s *server) hear(l hearing, id uint64) {
 	}
 }
 
-// input is read when the calls that can go on have done so: then there is more of it at once.
+// input lets running calls go on before each read. By then more requests may have come, and one read gets all of
+// them.
 type input struct{ *os.File }
 
 func (i input) Read(b []byte) (int, error) {
@@ -141,8 +144,8 @@ func (i input) Read(b []byte) (int, error) {
 	return i.File.Read(b)
 }
 
-// say leaves a line to be written. A single write takes all that there are until then: a write for each costs more than
-// a lock.
+// say queues a message to be written. The goroutine that is writing writes all queued messages with one call,
+// because a write for each message would take more time than a lock does.
 func (s *server) say(message any) {
 	text, err := json.Marshal(message)
 	if err != nil {
@@ -156,7 +159,7 @@ func (s *server) say(message any) {
 	if !first {
 		return
 	}
-	runtime.Gosched() // calls that have ended together answer together
+	runtime.Gosched() // calls that end at the same time answer with one write
 	for spare := []byte(nil); ; {
 		s.saying.Lock()
 		lines := s.lines
@@ -165,7 +168,7 @@ func (s *server) say(message any) {
 		if len(lines) == 0 {
 			return
 		}
-		_, _ = s.out.Write(lines) // a suite that does not listen has gone
+		_, _ = s.out.Write(lines) // an error means that the suite has ended
 		spare = lines[:0]
 	}
 }
@@ -208,7 +211,8 @@ func (s *server) serve(ctx context.Context, r *request) answer {
 	return a
 }
 
-// left is for how many milliseconds from the call on the library says that the lock is held; 0 if it does not say.
+// left returns for how many milliseconds after the time call the lock is held, as the library says; 0 = it does not
+// say.
 func left(l *lock, call time.Time) float64 {
 	if d, ok := any(l).(dated); ok && !d.until().IsZero() {
 		return max(float64(d.until().Sub(call))/float64(time.Millisecond), 0.001)
@@ -226,13 +230,14 @@ func (s *server) hold(id uint64, last bool) *lock {
 	return l
 }
 
-// errBusy and errLost say that the call had certainly no effect.
+// After errBusy and errLost the call certainly had no effect.
 var (
 	errBusy = errors.New("busy")
 	errLost = errors.New("lost")
 )
 
-// outcome says what an error leaves certain: nothing, unless it is errBusy or errLost.
+// outcome adds the result of a call to the answer. Any error but errBusy and errLost means that the call may have
+// had an effect.
 func (a answer) outcome(err error) answer {
 	switch err {
 	case nil:
@@ -247,7 +252,7 @@ func (a answer) outcome(err error) answer {
 	return a
 }
 
-// version is the release of a module that this program was built with.
+// version returns the version of a module that this program was built with.
 func version(module string) string {
 	info, _ := debug.ReadBuildInfo()
 	for _, d := range info.Deps {
