@@ -73,8 +73,9 @@ var actionCases = map[string]struct {
 		code:   "0"},
 }
 
-// TestTheAction carries out the steps of action.yml in order, as a runner does, on a clone with a base. Real are the
-// shell, git and the scripts of .ci; go builds commands that note how they were called and end as the case says.
+// TestTheAction runs the steps of action.yml in order, as GitHub's runner does, in a clone of a repository. The
+// shell, git and the scripts in .ci are real. The commands that "go build" makes are stand-ins: they record their
+// arguments and end with the exit code that the case wants.
 func TestTheAction(t *testing.T) {
 	for name, c := range actionCases {
 		t.Run(name, func(t *testing.T) {
@@ -97,9 +98,9 @@ func TestTheAction(t *testing.T) {
 	}
 }
 
-// TestTheActionOnTheTemplate runs .ci/pull-request with its defaults in a fresh repository that has the shipped
-// template as its driver: it is green, and red for a release that compares first and deletes then. The environment
-// makes it short, and only at night it is compared with a base, which takes 18 runs.
+// TestTheActionOnTheTemplate runs .ci/pull-request with its defaults, in a new repository whose driver is the
+// shipped template. It must pass. If release compares the token and deletes the key in two steps, it must fail. The
+// environment makes the runs short. The comparison with a base takes 18 runs, so it is only made at night.
 func TestTheActionOnTheTemplate(t *testing.T) {
 	const script = `redis("EVAL", IF_OURS % '"DEL", KEYS[1]', 1, key, token)`
 	right := read(t, "drivers/python/template.py")
@@ -129,7 +130,7 @@ func TestTheActionOnTheTemplate(t *testing.T) {
 	}
 }
 
-// pullRequest is what the script of this tree says in a repository with a driver, of which only the last commit is
+// pullRequest returns the output of .ci/pull-request in a new repository with a driver. Only the last commit is
 // newer than the base.
 func pullRequest(t *testing.T, driver, base, scenario string) string {
 	t.Helper()

@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	// unplain are words in place of which a noun says who or what is meant: "a waiter", "another worker", "the process
-	// was paused".
+	// unplain are words to replace by a noun that says who or what is meant: "a waiter", "another worker", "the
+	// process was paused".
 	unplain = regexp.MustCompile(
 		`(?i)\b(whoever|nobody|somebody|anybody|stood still|stands still|by itself|is told|are told|so many|is none)\b`)
 	// headless is the beginning of a comment's sentence that has a clause in place of a noun: "What is left is ...".
@@ -45,8 +45,8 @@ var (
 	linkIn      = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
 )
 
-// prose returns the paragraphs, list items and table cells of a document: no code, no headings, nothing generated.
-// A piece of code counts as one word, a link as its text.
+// prose returns the paragraphs, list items and table cells of a document, without code, headings and generated
+// parts. A piece of code counts as one word, and a link as its text.
 func prose(document string) (paragraphs []string) {
 	text := fencedIn.ReplaceAllString(generatedIn.ReplaceAllString(document, "\n"), "\n")
 	var paragraph []string

@@ -155,8 +155,8 @@ func TestTheWorseCodeCounts(t *testing.T) {
 	}
 }
 
-// TestTheCommentOfAPullRequest runs the lines of docs/ci.md that write one, with stand-ins for gh and bench that note
-// their arguments.
+// TestTheCommentOfAPullRequest runs the commands in docs/ci.md that comment on a pull request. Stand-ins for gh and
+// bench record their arguments.
 func TestTheCommentOfAPullRequest(t *testing.T) {
 	lines := regexp.MustCompile("(?s)```sh\n(.*?)```").FindStringSubmatch(read(t, "docs/ci.md"))[1]
 	const list = "gh api repos/me/it/issues/7/comments --jq [.[] | select(.body | startswith(\"<!-- " +
@@ -189,8 +189,8 @@ func TestTheCommentOfAPullRequest(t *testing.T) {
 	}
 }
 
-// TestSetup runs .ci/setup on machines of which nothing is real but the shell: every tool writes down how it was
-// called, and a package manager makes the programs that it installs appear.
+// TestSetup runs .ci/setup on simulated machines, on which only the shell is real. Each tool records how it was
+// called. A package manager adds stand-ins for the programs that it installs.
 func TestSetup(t *testing.T) {
 	cases := map[string]struct {
 		tools   string // what the machine has

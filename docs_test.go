@@ -38,8 +38,8 @@ var update = flag.Bool("update", false, "write the generated parts of the docume
 // maxArchitectureRows keeps the map smaller than the land; its table of imports has a row for each package.
 const maxArchitectureRows = 89
 
-// maxReadmeRows is what somebody reads who has just come; rows of generated tables grow with their lists and are not
-// counted, so that who adds a topology need not shorten the text.
+// maxReadmeRows limits what a newcomer has to read. Rows of generated tables do not count, so that a new topology
+// does not require a shorter text.
 const maxReadmeRows = 160
 
 // TestReadme compares the generated parts of the README and of the documents that go on from it with the catalogues.
@@ -98,8 +98,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestClaims compares the documents with the claims that a lock, or a program of one, can make. What judges them
-// exists.
+// TestClaims compares the documents with the claims that a lock or a driver can make. It also checks that the
+// checkers and the scenario of each claim exist.
 func TestClaims(t *testing.T) {
 	made := history.Claims{Permits: 1}
 	for _, c := range history.AllClaims {
@@ -135,8 +135,8 @@ func TestClaims(t *testing.T) {
 	generated(t, "docs/DRIVERS.md", map[string]string{"claims": ofDrivers})
 }
 
-// TestMatrix: docs/MATRIX.md has a row for all that the catalogue expects. What was measured for another expectation is
-// not measured yet.
+// TestMatrix: docs/MATRIX.md has a row for each expectation of the catalogue. A result that was measured for another
+// expectation must not be in it.
 func TestMatrix(t *testing.T) {
 	_, after, _ := strings.Cut(results.PutExpected(read(t, "docs/MATRIX.md"), nil, cli.Documented(known.Locks), ""),
 		"<!-- generated: expected -->\n")

@@ -13,8 +13,8 @@ import (
 // commandModules is how many modules the commands are linked with: 18 of them are the SDK of OpenTelemetry's.
 const commandModules = 72
 
-// TestBeyondStaysOutside: the clients of servers that are not Redis are dependencies of the module beyond, and none of
-// this one.
+// TestBeyondStaysOutside: the clients of servers other than Redis are dependencies of the module beyond, and not of
+// this module.
 func TestBeyondStaysOutside(t *testing.T) {
 	required := func(path string) (list []string) {
 		text, err := os.ReadFile(path)
@@ -47,8 +47,9 @@ func TestBeyondStaysOutside(t *testing.T) {
 	}
 }
 
-// TestOwnLock runs the tests of examples/own-lock, a module of its own, with the modules that this one has already, and
-// with the flags of this build: others would compile all of them again. With -short they are shorter, too.
+// TestOwnLock runs the tests of the module examples/own-lock. It uses only downloaded dependencies, and the flags of
+// this build, because with other flags all dependencies would be compiled again. With -short the tests are shorter,
+// too.
 func TestOwnLock(t *testing.T) {
 	t.Parallel()
 	args := []string{"test", "-C", "examples/own-lock", "-count", "1"}
@@ -67,8 +68,8 @@ func TestOwnLock(t *testing.T) {
 	}
 }
 
-// TestManifests runs the tests of deploy/check, a module of its own with the types of Kubernetes and of Compose. It
-// takes half a minute to compile, and so it is left out with -short.
+// TestManifests runs the tests of the module deploy/check, which uses the types of Kubernetes and Compose. It takes
+// half a minute to compile, so -short leaves it out.
 func TestManifests(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the types of Kubernetes take half a minute to compile")
@@ -88,8 +89,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestHome gives a copy of the tree another path, as on the day when the repository is public: nothing of the old one
-// is left.
+// TestHome gives a copy of the tree another module path, as on the day when the repository becomes public. Then the
+// old path must not occur any more.
 func TestHome(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes a copy of the tree again")

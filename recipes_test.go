@@ -45,8 +45,8 @@ func recipes(document string) (all []recipe) {
 // entered is the name of an entry that a patch adds to a file that is there.
 var entered = regexp.MustCompile(`(?m)^\+.*\bName: +"([a-z-]+)"`)
 
-// thing is the name that a patch gives to what it adds; empty if it adds no file as the recipe names it first, and no
-// entry to one.
+// thing returns the name of what a patch adds: from the new file that the recipe names first, or from a new entry in
+// an existing file. It returns "" if the patch does not add that file.
 func (r *recipe) thing(patch string) string {
 	switch {
 	case len(r.files) == 0:
@@ -93,8 +93,8 @@ func (r *recipe) mistakes(patch string) (list []string) {
 	return list
 }
 
-// wrongRecipes lists the mistakes of all recipes of a document, and the patches, by the names of recipes, that follow
-// none.
+// wrongRecipes lists the mistakes of all recipes in a document, and the patches for which there is no recipe. The
+// map patches has the names of recipes as keys.
 func wrongRecipes(document string, patches map[string]string) (list []string) {
 	patches = maps.Clone(patches)
 	for _, r := range recipes(document) {
@@ -121,8 +121,8 @@ func readPatches(t *testing.T) map[string]string {
 	return patches
 }
 
-// TestRecipesNameTheirFiles: a patch for each recipe of CONTRIBUTING.md changes the files that the recipe names and no
-// other.
+// TestRecipesNameTheirFiles: each recipe of CONTRIBUTING.md has a patch that follows it. The patch must change
+// exactly the files that the recipe names.
 func TestRecipesNameTheirFiles(t *testing.T) {
 	for _, m := range wrongRecipes(read(t, "CONTRIBUTING.md"), readPatches(t)) {
 		t.Error(m)
@@ -136,8 +136,8 @@ func TestPatchesFitTheTree(t *testing.T) {
 	}
 }
 
-// TestAWrongRecipeIsFound makes each recipe wrong in every way: without the row, without one of its files, with another
-// path or a further file, and with nothing to run.
+// TestAWrongRecipeIsFound makes each recipe wrong in several ways: its row is missing, a file is missing, has
+// another path or is too many, or the recipe names no command.
 func TestAWrongRecipeIsFound(t *testing.T) {
 	document, patches := read(t, "CONTRIBUTING.md"), readPatches(t)
 	for _, r := range recipes(document) {
@@ -159,14 +159,14 @@ func TestAWrongRecipeIsFound(t *testing.T) {
 	}
 }
 
-// inCopy stands before the commands that compile the copy. Nearly all packages reach the types of go-redis, and each of
-// them compiles more than a thousand wrappers of their methods: inlining is two fifths of that work. Tests of the copy
-// are not vetted, and cannot be debugged: those of the tree are.
+// inCopy precedes the commands that compile the copy, and makes them faster. It turns inlining off: each package
+// that uses the types of go-redis compiles more than a thousand wrappers of their methods, and inlining takes two
+// fifths of that time. It also turns off vet and debug data, which only the original tree needs.
 const inCopy = `export GOFLAGS="$GOFLAGS -gcflags=hammerlock/...=-l -vet=off -ldflags=-w"; `
 
-// TestRecipesWork carries out all recipes in a copy of the tree, and runs what each says is to be run: tests of a
-// package together, and what several recipes name once. All tests of a package that has many, which the tree's own CI
-// runs, are run at night.
+// TestRecipesWork follows all recipes in a copy of the tree, and runs the commands that the recipes name. The tests
+// of a package run together, and the same command runs only once. Commands that run all tests of a package run only
+// at night, because the tree's own CI runs these tests, too.
 func TestRecipesWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a copy of the tree")
@@ -225,8 +225,8 @@ func TestRecipesWork(t *testing.T) {
 
 var tested = regexp.MustCompile(`^go test( -short)? (\./\S+)( -run '?([^ ']+)'?)?$`)
 
-// together returns each command once. Commands that test the same package become one, which is as wide as the widest
-// and is short only if all are: a package is linked for each.
+// together returns each command once. It joins the commands that test the same package, because each of them would
+// link the package again. The joined command runs the tests of all, and is short only if all are short.
 func together(commands []string) (all []string) {
 	type wanted struct{ short, run string }
 	packages := map[string]*wanted{}

@@ -191,8 +191,8 @@ func tidyFile(t *testing.T, file string) {
 	})
 }
 
-// tidyVerdict lets verdicts be born in checker alone, by its rules: checker.Stated and checker.Ended make those that
-// need no proof.
+// tidyVerdict reports a verdict that another package than checker makes. Other packages must call checker.Stated or
+// checker.Ended, which make verdicts without a proof.
 func tidyVerdict(report reporter, file string, n *ast.CompositeLit) {
 	of := n.Type
 	if list, is := of.(*ast.ArrayType); is && len(n.Elts) > 0 {
@@ -278,10 +278,14 @@ func importNames(f *ast.File) map[string]string {
 	return names
 }
 
-// Each test is of one of three kinds, by its name or its package. A logic test knows no clock, no process and no port:
-// its time is that of testing/synctest. A live one, in a package that .ci/live lists or named TestLive..., runs servers
-// and processes and waits for states. A measuring one, named TestAlone..., may say how long something took, and nobody
-// else may.
+// Each test is of one of three kinds; its name or its package says which.
+//
+// 1. A logic test uses no clock, process or port. Its time is that of testing/synctest.
+//
+// 2. A live test runs servers and processes, and waits for states. Its package is listed in .ci/live, or its name
+// begins with TestLive.
+//
+// 3. A measuring test may say how long something took; other tests must not. Its name begins with TestAlone.
 var (
 	clocks = []string{"time.Since"}
 	alive  = []string{"time.Now", "time.Since", "time.After", "time.Sleep", "net.Listen", "net.Dial", "net.DialTimeout",
@@ -407,8 +411,8 @@ func callsOf(body *ast.BlockStmt, imported map[string]string) (c calls) {
 	return c
 }
 
-// reaches says by which call a function, or one of the tests' own that it uses, does what is listed; empty if none
-// does.
+// reaches names the first call in the list that a function makes, itself or through another function of the tests;
+// empty = it makes none of them.
 func (all functions) reaches(name string, listed []string) string {
 	seen := map[string]bool{}
 	var look func(name string) string

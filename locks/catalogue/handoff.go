@@ -45,10 +45,9 @@ const handoffAssumes = keepsKeys + doneInTime +
 // own, and the caller takes the lock. It removes waiters whose process is dead, because a grant to a dead process
 // would block the lock for a whole lease.
 //
-// A process without a subscriber is dead. serve counts the subscribers before it sends the message,
-// so that a former primary without subscribers sends none. Otherwise its replicas would pass on the message of a
-// grant that was not made. For sharded channels in a cluster, "PUBLISH" is replaced by "SPUBLISH" and "NUMSUB" by
-// "SHARDNUMSUB".
+// A process counts as dead if its channel has no subscriber. serve counts the subscribers before it sends the message.
+// So a former primary without subscribers sends none; its replicas would pass on the message of a grant that was not
+// made. For sharded channels in a cluster, "PUBLISH" is replaced by "SPUBLISH" and "NUMSUB" by "SHARDNUMSUB".
 const handOn = drawByClock + `
 local function serve(n, own, last)
 	while true do
