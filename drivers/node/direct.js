@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// What a library does without a driver: direct.js NAME HOST PORT PASSWORD SECONDS WORKERS prints how often the workers acquired and
-// released, each a key of its own. make drivers-perf compares it with the driver.
+// Measures a library without a driver: direct.js NAME HOST PORT PASSWORD SECONDS WORKERS. It prints how often the workers have acquired
+// and released a lock; each worker has its own key. "make drivers-perf" compares this with the driver.
 const [name, host, port, pass, seconds, workers] = process.argv.slice(2);
 const lib = require("./libs").find(name);
 

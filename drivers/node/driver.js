@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-// Drivers for locks of npm packages (docs/DRIVERS.md): node driver.js NAME, with a name of libs.js, or node driver.js FILE FOLDER with
-// a file as those of record/node, and the folder of the release that it is to load.
+// Drivers for locks of npm packages (docs/DRIVERS.md). "node driver.js NAME" runs a lock of libs.js. "node driver.js FILE FOLDER" runs
+// a lock from a file such as those in record/node, with the release of the package in the folder.
 const { Console } = require("console"), path = require("path"), readline = require("readline");
-global.console = new Console(process.stderr); // standard output belongs to the protocol
+global.console = new Console(process.stderr); // standard output is for the protocol
 
 const [, , name, folder] = process.argv;
 const libs = require("./libs");
@@ -11,10 +11,10 @@ if (!lib) {
   console.error("usage: node driver.js " + libs.names.join("|") + ", or node driver.js FILE FOLDER");
   process.exit(2);
 }
-if (folder) lib.version = libs.version(path.resolve(folder)).replace(/^v/, ""); // the folder is called NAME-VERSION
+if (folder) lib.version = libs.version(path.resolve(folder)).replace(/^v/, ""); // the folder's name is NAME-VERSION
 const say = m => process.stdout.write(JSON.stringify(m) + "\n");
-const holds = new Map(); // by the id of their acquire
-const cancels = new Map(); // of acquires that are under way, by id
+const holds = new Map(); // by the id of the request that acquired
+const cancels = new Map(); // cancel functions of acquires in progress, by id
 
 async function serve(m) {
   switch (m.op) {
@@ -27,7 +27,7 @@ async function serve(m) {
         if (answer.ok) holds.set(m.id, hold);
         return answer;
       } finally {
-        if (!cancels.delete(m.id)) acquiring.then(({ ok, hold }) => ok && lib.release(hold)).catch(() => {}); // as a finally would
+        if (!cancels.delete(m.id)) acquiring.then(({ ok, hold }) => ok && lib.release(hold)).catch(() => {}); // as a "finally" would release it
       }
     }
     case "extend": return lib.extend(holds.get(m.hold), m.ttl_ms);
@@ -44,7 +44,7 @@ async function serve(m) {
     }
     case "close": setTimeout(() => process.exit(0), 20); break;
   }
-  return { ok: true }; // to ping, too
+  return { ok: true }; // also the answer to ping
 }
 
 say({ hello: "hammerlock-driver", protocol: 1, name: folder ? path.basename(folder).slice(0, -lib.version.length - 1) : name, version: lib.version, claims: lib.claims, topologies: lib.topologies, keys: lib.keys, lingers_ms: lib.lingers_ms });

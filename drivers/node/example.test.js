@@ -1,4 +1,4 @@
-// A lock with its contract test: node --test example.test.js, with bin/verify in $HAMMERLOCK.
+// A lock and its contract test. Run node --test example.test.js; the variable HAMMERLOCK is the path of verify.
 const net = require("node:net"), { tests } = require("./hammerlock");
 const ifOurs = (call) => `if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call(${call}) end return 0`;
 
@@ -8,7 +8,7 @@ class Lock {
   async extend(key, token, ttl) { return (await this.redis("EVAL", ifOurs('"PEXPIRE", KEYS[1], ARGV[2]'), 1, key, token, ttl)) === ":1"; }
   async release(key, token) { return (await this.redis("EVAL", ifOurs('"DEL", KEYS[1]'), 1, key, token)) === ":1"; }
 
-  // Sends one command on a connection of its own, and returns the line that answers it.
+  // Sends a command on a new connection, and returns the first line of the reply.
   redis(...words) {
     const { host, port, user, pass, db } = this.site, commands = pass ? [["AUTH", user, pass].filter(Boolean)] : [];
     if (db) commands.push(["SELECT", db]);
@@ -29,10 +29,10 @@ class Lock {
   }
 }
 
-// Wrong: it releases the lock whoever has it. The tests must say so.
+// Is broken: it releases the lock even if another holder has it. Its tests must fail.
 class PlainDel extends Lock {
   async release(key) { return (await this.redis("DEL", key)) === ":1"; }
 }
 
-const scenarios = ["contention", "late-holder", "renewal"]; // without it: all
+const scenarios = ["contention", "late-holder", "renewal"]; // without this list, all scenarios are run
 for (const lock of [Lock, PlainDel]) tests(lock, { scenarios });

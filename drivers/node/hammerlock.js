@@ -1,15 +1,15 @@
 #!/usr/bin/env node
-// A contract test in node:test: one test a scenario. example.test.js shows it.
+// A contract test of your lock in node:test, with one test for each scenario. example.test.js is an example.
 //
-// tests(Lock) starts bin/verify, which visits pages under the locks of this process, and reads its verdicts. new Lock(sites) is made
-// once for each worker process of the suite, with its servers (docs/DRIVERS.md); several live at a time. It has the methods of
-// template.js: acquire(key, token, ttl), extend(key, token, ttl) and release(key, token), of which several are called at once. A lock that
-// cannot be extended has no extend. close() is called at the end, if the lock has it: a client that stays open keeps node alive.
+// tests(Lock) starts bin/verify, which uses the locks of this process, and reads the verdicts. For each worker process of the suite it
+// makes a new Lock(sites), with the servers to use (docs/DRIVERS.md). A Lock has the methods of template.js: acquire(key, token, ttl),
+// extend(key, token, ttl) and release(key, token). Several calls run at the same time. A lock that cannot be extended has no method
+// extend. If the lock has a method close(), it is called at the end; it must close all clients, because an open one keeps node alive.
 const { describe, before, after, it } = require("node:test"), { execFile, execFileSync } = require("node:child_process");
 const assert = require("node:assert"), crypto = require("node:crypto"), fs = require("node:fs"), net = require("node:net");
 const os = require("node:os"), path = require("node:path"), readline = require("node:readline");
 
-// Declares the tests. No scenarios are all; flags are more of verify's, more is more of the greeting, as { permits: 3 }.
+// Declares the tests. No scenarios = all; flags = more flags for verify; more = more of the hello message, as { permits: 3 }.
 function tests(Lock, { claims = ["excludes", "expires", "owned", "cleans"], scenarios, topology = "single", flags = [], more } = {}) {
   if (process.env.VITEST || process.env.JEST_WORKER_ID) throw new Error("these are tests of node:test: run the file with node --test");
   const named = process.env.HAMMERLOCK || "bin/verify";
@@ -36,13 +36,13 @@ function tests(Lock, { claims = ["excludes", "expires", "owned", "cleans"], scen
       result = JSON.parse(stdout);
     });
     after(() => {
-      child.kill(); // if the runner has given up
+      child.kill(); // in case the test runner has given up
       const open = () => console.error(`node lives on: does ${Lock.name} have a close() that ends its clients?`);
       setTimeout(open, 2000).unref();
     });
     for (const name of scenarios || listed(verify)) {
       it(name, (t) => {
-        const run = result.runs.findLast((r) => r.scenario === name); // the last attempt counts
+        const run = result.runs.findLast((r) => r.scenario === name); // of several attempts, the last one
         if (!run) return t.skip("it was not run: it does not apply to this lock, or another one failed before");
         const wrong = run.verdicts.filter((v) => v.status === "fail"), open = run.verdicts.find((v) => v.status === "inconclusive");
         if (wrong.length) {
@@ -63,7 +63,7 @@ function listed(verify) {
   return lines.slice(from, lines.indexOf("", from)).filter((line) => !line.startsWith("   ")).map((line) => line.trim().split(" ")[0]);
 }
 
-// What one program of the suite asks.
+// Answers the requests of one driver program that the suite started.
 function session(conn, Lock, hello, locks) {
   const holds = new Map(), say = (m) => conn.write(JSON.stringify(m) + "\n");
   let lock;
@@ -85,7 +85,7 @@ function session(conn, Lock, hello, locks) {
     holds.delete(m.id);
     return { busy: true, token };
   };
-  conn.on("error", () => {}); // the suite has ended its program
+  conn.on("error", () => {}); // the suite has ended the program
   say(hello);
   readline.createInterface({ input: conn }).on("error", () => {}).on("line", (line) => {
     const m = JSON.parse(line);
@@ -94,20 +94,21 @@ function session(conn, Lock, hello, locks) {
   });
 }
 
-// Calls a method of the lock, and refuses the result of a slip. Null of acquire is false: clients say so of a key that is there.
+// Calls a method of the lock, and refuses undefined, which shows a mistake. Null as the result of acquire means false: clients return null
+// if the key exists.
 async function call(lock, name, ...words) {
   const result = await lock[name](...words);
   if (result === undefined) throw new TypeError(`${name} of ${lock.constructor.name} returned undefined: is a return missing?`);
   return Buffer.isBuffer(result) && Buffer.from(result.toString()).equals(result) ? result.toString() : result;
 }
 
-// The place in the lock's own code that threw.
+// Returns the place in the lock's own code that threw the error; empty = unknown.
 function place(e) {
   const at = String(e?.stack).split("\n").find((l) => /^ +at /.test(l) && !/node_modules|node:/.test(l) && !l.includes(__filename));
   return at ? " " + at.trim() : "";
 }
 
-if (require.main === module) { // the program that the suite starts: it leads to the process of the tests
+if (require.main === module) { // the driver program that the suite starts: it connects the suite to the process of the tests
   const conn = net.connect(process.argv[2]);
   process.stdin.pipe(conn).pipe(process.stdout);
   conn.on("close", () => process.exit(0));

@@ -1,27 +1,27 @@
-// What is special about each library: how its lock is taken, and how to tell "busy" and "lost", which are certain, from all
-// other errors, which are not. Clients repeat no command by themselves, and give up after a second; with several sites, all of
-// which redlock waits for, after a tenth of the lease.
+// The code for each library: how to acquire its lock, and which errors mean "busy" or "lost". Only these two are certain; after any other
+// error the call may have had an effect. Clients do not repeat commands. They give up after a second, or after a tenth of the lease if
+// there are several sites, because redlock waits for all of them.
 const path = require("path");
 const version = folder => require(path.join(folder, "package.json")).version;
 const plain = ["excludes", "expires", "owned", "cleans"];
 
-let clients = []; // ioredis, one a site
+let clients = []; // ioredis clients, one for each site
 async function open(sites, lease, Redis = require("ioredis")) {
   const patience = sites.length > 1 && lease ? lease / 10 : 1000;
   clients = sites.map(s => new Redis({
     host: s.host, port: s.port, username: s.user, password: s.pass, db: s.db, maxRetriesPerRequest: 0, commandTimeout: patience, connectTimeout: 1000, retryStrategy: () => 50,
   }));
-  for (const c of clients) c.on("error", () => {}); // the calls say it
+  for (const c of clients) c.on("error", () => {}); // the calls report their errors
   for (const c of clients) {
-    for (let tries = 100; ; tries--) { // the first command waits for the connection, too
+    for (let tries = 100; ; tries--) { // the first command also waits for the connection
       try { await c.ping(); break; } catch (e) { if (!tries) throw e; }
     }
   }
   return clients;
 }
 
-// npm redlock 4: a LockError says neither busy nor unreachable; the event clientError tells which. An instance for each call
-// tells whose event it was.
+// npm redlock 4: a LockError may mean busy or unreachable. If it means unreachable, there is also an event clientError. Each hold has its
+// own instance of the library, so that its events are not mixed up with those of other holds.
 function redlock4(folder) {
   const failures = [], r = new (require(folder))(clients, { retryCount: 0 });
   r.on("clientError", e => failures.push(e.message));
@@ -32,7 +32,7 @@ async function redlock4Call(failures, certain, ttl, call) {
   failures.length = 0;
   const began = Date.now();
   try { return { ok: true, ...await call() }; } catch (e) {
-    // It may have looked at its own clock only: the servers may have the lock still, or gave it to us, and it was given back.
+    // The library may have decided by its own clock. Then the servers may still have the lock, or may have granted and released it.
     const asked = !/already expired/.test(e.message) && Date.now() - began < ttl / 2;
     return e.name === "LockError" && asked && failures.length === 0 ? { [certain]: true } : { error: `${e.name}: ${e.message} ${failures}` };
   }
@@ -57,8 +57,8 @@ const redlock = folder => ({
   async release(hold) { return redlock4Call(hold.failures, "lost", Infinity, async () => { await hold.lock.unlock(); }); },
 });
 
-// redlock 5 and @sesamecare-oss/redlock: an ExecutionError has the votes. If every vote against was that the resource is locked, or no
-// longer ours, the answer is certain.
+// redlock 5 and @sesamecare-oss/redlock: an ExecutionError has the votes of the sites. The answer is certain if each vote against it is a
+// ResourceLockedError: the resource is locked by another holder, or not ours any more.
 async function sesameCall(certain, call) {
   try { return { ok: true, ...await call() }; } catch (e) {
     const votes = (await Promise.all(e.attempts || [])).flatMap(a => [...a.votesAgainst.values()]);
@@ -74,7 +74,7 @@ const sesamecare = folder => ({
     await open(sites, lease);
     const { default: old, Redlock = old } = require(folder);
     sesameLock = new Redlock(clients, { retryCount: 0 });
-    sesameLock.on("error", () => {}); // the votes say it
+    sesameLock.on("error", () => {}); // the votes contain the errors
   },
   async acquire(key, ttl) {
     const began = Date.now();
@@ -93,8 +93,8 @@ const sesamecare = folder => ({
   async release(hold) { return sesameCall("lost", async () => { await hold.lock.release(); }); },
 });
 
-// redis-semaphore: release does not say whether the lock was still ours, so it cannot claim "owned". Refreshing is on by
-// default, and a loss is told by onLockLost.
+// redis-semaphore: release does not tell whether the lock was still ours, so the driver does not claim "owned". By default the library
+// renews leases, and calls onLockLost after a loss.
 const semaphore = refresh => folder => ({
   version: version(folder), keys: "mutex:{key}", topologies: ["single"], open,
   claims: ["excludes", "expires", "cleans"].concat(refresh ? ["renews"] : []),
@@ -109,8 +109,8 @@ const semaphore = refresh => folder => ({
   async release(mutex) { await mutex.release(); return { ok: true }; },
 });
 
-// redis-lock: it waits by itself and repeats everything, errors too, for ever. The client that it is given lets it try once.
-// The release deletes the key unless the lease is over by its own clock.
+// redis-lock: the library itself waits, and repeats its tries for ever, even after errors. The client "once" allows only one try.
+// A release deletes the key, unless the lease has ended by the library's own clock.
 async function nodeRedis(s, { createClient } = require("redis")) {
   const client = createClient({ socket: { host: s.host, port: s.port, reconnectStrategy: () => 50 }, username: s.user, password: s.pass, database: s.db });
   client.on("error", () => {});
@@ -134,7 +134,7 @@ const redisLock = folder => ({
       const once = {
         v4: {},
         async set(name, value, options) {
-          if (tried) return new Promise(() => {}); // it has been answered
+          if (tried) return new Promise(() => {}); // a second try never gets an answer
           tried = true;
           token = String(value);
           try {
@@ -157,7 +157,7 @@ const redisLock = folder => ({
 });
 
 const installed = name => path.join(__dirname, "node_modules", name);
-// several is a library that takes an array of keys where others take one.
+// several is for libraries that accept an array of keys instead of one key.
 const several = lib => ({ ...lib, claims: [...lib.claims, "sets", "crosses"] });
 
 const byName = {

@@ -1,30 +1,30 @@
 #!/usr/bin/env node
-// A driver to begin with: fill in acquire, extend and release with calls of your library. What stands there now is a right lock
-// without a library: SET NX PX, and scripts that compare the token. Everything below the three functions is the protocol of
-// docs/DRIVERS.md, and can stay.
+// A driver to begin with: replace the bodies of acquire, extend and release by calls of your library. They are a correct lock without
+// a library now: SET NX PX, and scripts that compare the token. You need not change the rest, which is the protocol of
+// docs/DRIVERS.md.
 const net = require("net"), crypto = require("crypto"), readline = require("readline");
 
 const name = "node-template", version = "1";
-const claims = ["excludes", "expires", "owned", "cleans"]; // what your lock promises, and is judged by
+const claims = ["excludes", "expires", "owned", "cleans"]; // what your lock promises; the suite judges these claims
 const ifOurs = (call) => `if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call(${call}) end return 0`;
-const site = {}; // where the server is: host, port, and user, pass and db if they are needed
+const site = {}; // address of the server: host and port; user, pass and db only if they are needed
 
-// Makes one try. True, or the token that your library has drawn; false if another holder has the lock.
+// Makes one try. Returns true, or the token that your library has made; false = another holder has the lock.
 async function acquire(key, token, ttl) {
   return (await redis("SET", key, token, "NX", "PX", ttl)) === "+OK";
 }
 
-// Makes the lease ttl milliseconds long from now on. False if the lock is not ours any more. Delete it if the library has no such call.
+// Sets the end of the lease to ttl milliseconds from now. Returns false if the lock was lost. Delete it if your library cannot extend.
 async function extend(key, token, ttl) {
   return (await redis("EVAL", ifOurs('"PEXPIRE", KEYS[1], ARGV[2]'), 1, key, token, ttl)) === ":1";
 }
 
-// Gives the lock back. False if it was not ours any more. What any of the three throws leaves open whether it happened.
+// Releases the lock. Returns false if it was lost before. An error of these functions means: the call may have had an effect.
 async function release(key, token) {
   return (await redis("EVAL", ifOurs('"DEL", KEYS[1]'), 1, key, token)) === ":1";
 }
 
-// Sends one command on a connection of its own, and returns the line that answers it.
+// Sends a command on a new connection, and returns the first line of the reply.
 function redis(...words) {
   const commands = site.pass ? [["AUTH", site.user, site.pass].filter(Boolean)] : [];
   if (site.db) commands.push(["SELECT", site.db]);
@@ -46,7 +46,7 @@ function redis(...words) {
   });
 }
 
-// Answers a request. A hold is named by the id of its acquire.
+// Answers a request. A request names a hold by the id of the request that acquired it.
 async function serve(m) {
   if (m.op === "open") Object.assign(site, m.sites[0]);
   if (m.op === "extend" && typeof extend === "undefined") return { unsupported: true };
@@ -56,7 +56,7 @@ async function serve(m) {
     holds.delete(m.hold);
     if (!checked("release", await release(...hold))) return { lost: true };
   }
-  if (m.op !== "acquire") return { ok: true }; // also to ping, cancel and close
+  if (m.op !== "acquire") return { ok: true }; // also the answer to ping, cancel and close
   const token = crypto.randomBytes(16).toString("hex");
   holds.set(m.id, [m.key, token]);
   const granted = checked("acquire", await acquire(m.key, token, m.ttl_ms));
@@ -66,7 +66,7 @@ async function serve(m) {
   return { busy: true, token };
 }
 
-// Refuses what a forgotten return gives. A token in a Buffer becomes a text.
+// Refuses undefined, the result of a function without a return. Converts a token in a Buffer to text.
 function checked(name, result) {
   if (result === undefined) throw new TypeError(`${name} must return true or false, and returned undefined`);
   return Buffer.isBuffer(result) ? result.toString() : result;
@@ -74,7 +74,7 @@ function checked(name, result) {
 
 const holds = new Map();
 const say = (m) => process.stdout.write(JSON.stringify(m) + "\n");
-console.log = console.error; // standard output is the protocol's
+console.log = console.error; // standard output is for the protocol
 say({ hello: "hammerlock-driver", protocol: 1, name, version, claims });
 readline.createInterface({ input: process.stdin }).on("line", (line) => {
   const m = JSON.parse(line);

@@ -1,15 +1,15 @@
 <?php
-// The protocol of docs/DRIVERS.md for drivers in PHP, which define connect(site) and serve(request), and then call main(hello). PHP does
-// one thing at a time: each worker of the suite is a process of its own; the first process hands lines on and answers pings.
+// The protocol of docs/DRIVERS.md for drivers in PHP. A driver defines connect(site) and serve(request), and then calls main(hello).
+// PHP has no threads, so each worker of the suite gets its own process. The first process passes messages on and answers pings.
 
-ini_set('display_errors', 'stderr'); // standard output belongs to the protocol
+ini_set('display_errors', 'stderr'); // standard output is for the protocol
 
 function say($out, array $m): void {
     fwrite($out, json_encode($m) . "\n");
     fflush($out);
 }
 
-// worker answers requests, one after the other, until the first process has gone.
+// worker answers requests, one after another, until the first process ends.
 function worker($pipe): void {
     while (($line = fgets($pipe)) !== false) {
         $m = json_decode($line, true);
@@ -23,7 +23,7 @@ function worker($pipe): void {
     }
 }
 
-// hand leads to the process of a worker; it is started with the worker's first request, and told where the server is.
+// hand returns the connection to the process of a worker. It starts this process if there is none yet, and passes it the message "open".
 function hand(int $number, string $open) {
     static $all = [];
     if (!isset($all[$number])) {
@@ -40,11 +40,11 @@ function hand(int $number, string $open) {
     return $all[$number];
 }
 
-// main says hello, reads requests and answers until the end of either.
+// main sends the hello message. Then it passes on requests and answers until the suite or a worker's process ends.
 function main(array $hello): void {
     say(STDOUT, ['hello' => 'hammerlock-driver', 'protocol' => 1] + $hello);
     $open = '';
-    $of = $answers = []; // workers by the ids of their acquires, and the ways to them
+    $of = $answers = []; // $of: workers, by the id of the acquire; $answers: connections, by worker
     while (true) {
         $ready = ['suite' => STDIN] + $answers;
         $none = null;
@@ -74,17 +74,17 @@ function main(array $hello): void {
     }
 }
 
-// opened tries to connect.
+// opened answers the message "open": it tries to connect.
 function opened(array $m): array {
     try {
-        connect($m['sites'][0]); // the workers' processes have connections of their own
+        connect($m['sites'][0]); // only a test: each worker's process makes its own connection
         return ['ok' => true];
     } catch (Throwable $e) {
         return ['error' => $e->getMessage()];
     }
 }
 
-// release is the version of a package of Debian.
+// release returns the version of an installed Debian package.
 function release(string $package): string {
     return strtok((string) shell_exec("dpkg-query -W -f '\${Version}' $package"), '+~-') ?: 'unknown';
 }

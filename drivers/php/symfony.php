@@ -1,5 +1,5 @@
 <?php
-// A driver for Symfony Lock's RedisStore on ext-redis (docs/DRIVERS.md). Symfony comes from composer (vendor/) or the system.
+// A driver for Symfony Lock's RedisStore on ext-redis (docs/DRIVERS.md). Symfony is that of composer (vendor/), or else that of the system.
 use Symfony\Component\Lock\Exception\LockConflictedException;
 use Symfony\Component\Lock\Key;
 use Symfony\Component\Lock\LockFactory;
@@ -10,13 +10,13 @@ require is_file(__DIR__ . '/vendor/autoload.php') ? __DIR__ . '/vendor/autoload.
 
 function connect(array $site): Redis {
     $redis = new Redis();
-    $redis->connect($site['host'], $site['port'], 1.0, null, 0, 1.0); // gives up a read after a second
+    $redis->connect($site['host'], $site['port'], 1.0, null, 0, 1.0); // the last 1.0: a read may take a second
     if (isset($site['pass'])) $redis->auth(isset($site['user']) ? [$site['user'], $site['pass']] : $site['pass']);
     $redis->select($site['db'] ?? 0);
     return $redis;
 }
 
-// serve is what a worker's process does with a request.
+// serve answers a request in the process of a worker.
 function serve(array $m): array {
     static $site, $factory, $holds = [];
     switch ($m['op']) {
@@ -25,7 +25,7 @@ function serve(array $m): array {
             break;
         case 'acquire':
             $key = new Key($m['key']);
-            $factory ??= new LockFactory(new RedisStore(connect($site))); // a worker may be born while the server is away
+            $factory ??= new LockFactory(new RedisStore(connect($site))); // connects at the first acquire: the server may be down when the process starts
             $lock = $factory->createLockFromKey($key, $m['ttl_ms'] / 1000, false);
             if (!$lock->acquire()) return ['busy' => true];
             $holds[$m['id']] = $lock;
@@ -37,7 +37,7 @@ function serve(array $m): array {
                 return ['lost' => true];
             }
             break;
-        case 'release': // it does not say whether the lock was still ours
+        case 'release': // the library does not tell whether the lock was still ours
             $lock = $holds[$m['hold']];
             unset($holds[$m['hold']]);
             $lock->release();

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# What redis-py's Lock does without a driver: direct.py HOST PORT PASSWORD SECONDS WORKERS [asyncio] prints how often the workers
-# acquired and released, each a key of its own. make drivers-perf compares it with the driver.
+# Measures redis-py's Lock without a driver: direct.py HOST PORT PASSWORD SECONDS WORKERS [asyncio]. It prints how often the workers
+# have acquired and released a lock; each worker has its own key. "make drivers-perf" compares this with the driver.
 import asyncio, sys, threading, time
 import redis, redis.asyncio
 

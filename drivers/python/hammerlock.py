@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""A contract test in your own runner, unittest or pytest: one test a scenario. test_example.py shows it.
+"""A contract test of your lock in unittest or pytest, with one test for each scenario. test_example.py is an example.
 
-tests(Lock) is a TestCase. It starts bin/verify, which visits pages under the locks of this process, and reads its verdicts. Lock(sites)
-is made once for each worker process of the suite, with its servers (docs/DRIVERS.md); several live at a time. It has the methods of
-template.py: acquire(key, token, ttl_ms), extend(key, token, ttl_ms) and release(key, token), which several threads call at once.
-They may be coroutines, which share one event loop. A lock that cannot be extended has no extend. close() is called at the end, if the
-lock has it. Run pytest -n with --dist loadscope: else each worker runs verify again.
+tests(Lock) returns a TestCase. It starts bin/verify, which uses the locks of this process, and reads the verdicts. For each worker
+process of the suite it makes a Lock(sites), with the servers to use (docs/DRIVERS.md). A Lock has the methods of template.py:
+acquire(key, token, ttl_ms), extend(key, token, ttl_ms) and release(key, token). Several threads call them at the same time.
+They may be coroutines; then they share one event loop. A lock that cannot be extended has no method extend. If the lock has a method
+close(), it is called at the end. Use pytest -n only with --dist loadscope; otherwise each worker of pytest runs verify again.
 """
 import asyncio, inspect, json, os, secrets, shlex, shutil, socket, subprocess, sys, tempfile, threading, traceback, unittest
 
 
 def tests(lock, claims=("excludes", "expires", "owned", "cleans"), scenarios=(), topology="single", flags=(), more=None):
-    """Makes the TestCase. No scenarios are all; flags are more of verify's, more is more of the greeting, as {"permits": 3}."""
+    """Makes the TestCase. No scenarios = all; flags = more flags for verify; more = more of the hello message, as {"permits": 3}."""
     verify = shutil.which(os.environ.get("HAMMERLOCK", "bin/verify"))
     if not verify:
         raise FileNotFoundError("there is no bin/verify here: the variable HAMMERLOCK must name Hammerlock's program verify")
@@ -40,7 +40,7 @@ def tests(lock, claims=("excludes", "expires", "owned", "cleans"), scenarios=(),
             if not done.stdout:
                 raise RuntimeError(f"verify ended with {done.returncode}: {done.stderr}")
             cls.result = json.loads(done.stdout)
-            cls.runs = {run.get("scenario"): run for run in cls.result["runs"] or []}  # the last attempt counts
+            cls.runs = {run.get("scenario"): run for run in cls.result["runs"] or []}  # of several attempts, the last one
 
         def test_verdict(self):
             exit = self.result["exit"]
@@ -73,7 +73,7 @@ def listed(verify):
 
 
 class Calls:
-    """Calls the methods of locks, in threads or on the event loop, and looks at what they return."""
+    """Calls the methods of locks, in threads or on the event loop, and checks their results."""
 
     def __init__(self):
         self.locks, self.raised, self.returned, self.loop = [], set(), set(), asyncio.new_event_loop()
@@ -96,14 +96,14 @@ class Calls:
         try:
             return result.decode() if isinstance(result, bytes) else result
         except UnicodeDecodeError:
-            return result  # the suite is told no token
+            return result  # the answer then has no token
 
     def hints(self):
-        """Says what a verdict does not show."""
+        """Returns advice about mistakes that a verdict does not show."""
         return ["acquire has returned None only, which means busy: is a return missing?"] if self.returned == {type(None)} else []
 
     def error(self, e, make):
-        """Describes an exception, with the last line in the lock's own file. It prints the traceback once for each line."""
+        """Describes an exception and the last line in the lock's own file. Prints the traceback, but only once for each such line."""
         lines = [line for line in traceback.extract_tb(e.__traceback__) if line.filename != __file__]
         own = [line for line in lines if line.filename == inspect.getfile(make)]
         where = "".join(f", {line.filename}:{line.lineno}" for line in (own or lines)[-1:])
@@ -126,7 +126,7 @@ class Calls:
 async def outcome(awaitable):
     try:
         return await awaitable, None
-    except BaseException as e:  # some would end the loop
+    except BaseException as e:  # some exceptions would end the event loop
         return None, e
 
 
@@ -140,7 +140,7 @@ def accept(listener, lock, hello, calls):
 
 
 class Session:
-    """What one program of the suite asks, one connection each."""
+    """Answers the requests of one driver program that the suite started; each program has its own connection."""
 
     def __init__(self, conn, make, hello, calls):
         self.conn, self.make, self.hello, self.holds, self.writing = conn, make, hello, {}, threading.Lock()
@@ -159,12 +159,12 @@ class Session:
     def answer(self, m):
         try:
             a = self.serve(m)
-        except BaseException as e:  # a call without an answer is blamed on the lock
+        except BaseException as e:  # without an answer, the suite would blame the lock
             a = {"error": self.calls.error(e, self.make), "token": self.holds.get(m["id"], [""])[-1]}
         try:
             self.say(id=m["id"], **a)
         except OSError:
-            pass  # the suite has ended its program
+            pass  # the suite has ended the program
 
     def serve(self, m):
         if m["op"] == "open":
@@ -191,7 +191,7 @@ class Session:
 
 
 def bridge(path):
-    """Is the program that the suite starts: it leads to the process of the tests."""
+    """Is the driver program that the suite starts. It connects the suite to the process of the tests."""
     conn = socket.socket(socket.AF_UNIX)
     conn.connect(path)
 

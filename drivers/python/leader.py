@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A leader election with callbacks as a driver: elected answers acquire, deposed is the event lost, release resigns."""
+"""A driver for a leader election with callbacks: elected answers acquire, deposed sends the event "lost", release resigns."""
 import secrets, threading, time
 
 import template
@@ -7,14 +7,14 @@ from template import IF_OURS, redis
 
 
 class Election(threading.Thread):
-    """Your library takes its place: a candidate stands until it is elected, and leads until it is deposed or resigns."""
+    """Replace this class by your library. A candidate tries until it is elected, and leads until it is deposed or resigns."""
 
     def __init__(self, key, lease, elected, deposed):
         super().__init__(daemon=True)
         self.key, self.lease, self.elected, self.deposed = key, lease, elected, deposed
         self.identity, self.over, self.ending = secrets.token_hex(16), threading.Event(), threading.Lock()
-        self.began = self.end = None  # of its term: by the last renewal that was answered
-        self.doubt = False  # a try had no answer
+        self.began = self.end = None  # of the time as leader; a renewal that was answered moves the end
+        self.doubt = False  # a try had no answer, so it may have been successful
 
     def run(self):
         while not self.over.is_set():
@@ -53,7 +53,7 @@ class Election(threading.Thread):
                 tell()
 
     def resign(self):
-        """Ends the candidacy or the term. False if it led no more."""
+        """Ends the candidacy or the leadership. Returns False if it was not the leader any more."""
         self.stop()
         self.join()
         return redis("EVAL", IF_OURS % '"DEL", KEYS[1]', 1, self.key, self.identity)
@@ -76,6 +76,6 @@ def serve(m):
 
 
 terms, plain, template.serve = {}, template.serve, serve
-template.extend = None  # the library renews on its own
+template.extend = None  # the library renews by itself
 template.NAME, template.CLAIMS = "leader", ["excludes", "expires", "owned", "renews", "waits"]
 template.main()

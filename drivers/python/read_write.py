@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A lock that readers share as a driver, to begin with: acquire is told a mode, "read" or "write".
+"""A driver to begin with for a lock that readers share: acquire also has the mode, "read" or "write".
 
-Readers stand in a sorted set by the ends of their leases, by the server's clock, so that one that died is dropped when its
-lease is over. The writer is a key of its own. Both have the page's name in braces, and so one slot of a cluster.
+The readers are in a sorted set; the score is the end of the lease by the server's clock. So a dead reader is removed when its
+lease has ended. The writer has a separate key. Both keys have the page's name in braces, so a cluster keeps them in one slot.
 """
 import template
 from template import redis
@@ -30,7 +30,7 @@ def script(text, key, *words):
 
 
 def acquire(key, token, ttl_ms, mode):
-    """Makes one try as a reader or as the writer. False if others are in the way."""
+    """Makes one try as a reader or as the writer. Returns False if other holders prevent it."""
     return script(READ if mode == "read" else WRITE, key, token, ttl_ms)
 
 

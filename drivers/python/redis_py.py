@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
-# A driver for redis-py's Lock (docs/DRIVERS.md): python3 redis_py.py [asyncio] [waits]. Without asyncio each call runs in a thread
-# of its own, with the blocking client; with it all of them share one event loop. With waits the library waits, as it does it.
+# A driver for redis-py's Lock (docs/DRIVERS.md): python3 redis_py.py [asyncio] [waits]. Without "asyncio", each call runs in a thread
+# and uses the blocking client. With "asyncio", all calls share one event loop. With "waits", the library itself waits for the lock.
 import asyncio, json, os, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 
 out, writing, holds, options = os.fdopen(os.dup(1), "w"), threading.Lock(), {}, {}
-os.dup2(2, 1)  # whoever prints, prints to standard error: standard output is the protocol's
+os.dup2(2, 1)  # libraries print to standard error: standard output is for the protocol
 import redis, redis.asyncio
 from redis.exceptions import LockNotOwnedError
 
-called_off = set()  # ids of acquires
+called_off = set()  # ids of cancelled acquires
 
 
 class CalledOff(Exception): pass
 
 
-def watched(lock):  # a lock class that notes when its last try began, and stops to wait when it is called off
+def watched(lock):  # a lock class that notes when its last try began, and stops waiting when it is cancelled
     class Watched(lock):
         id, tried = 0, 0
 
-        def do_acquire(self, token):  # of the asyncio class it makes a coroutine
+        def do_acquire(self, token):  # with the asyncio class, it returns a coroutine
             if self.id in called_off: raise CalledOff
             self.tried = time.monotonic()
             return super().do_acquire(token)
@@ -40,7 +40,7 @@ def say(**m):
 
 
 def configure(site):
-    # A read without a timeout waits for ever; newer releases repeat commands unless they are told not to.
+    # Without a timeout a read waits for ever. Releases from 6 on repeat commands by default, which retry=Retry(NoBackoff(), 0) prevents.
     options.update(host=site["host"], port=site["port"], username=site.get("user"), password=site.get("pass"), db=site.get("db", 0), socket_timeout=1, socket_connect_timeout=1)
     if int(redis.__version__.split(".")[0]) >= 6:
         from redis.backoff import NoBackoff
@@ -68,7 +68,7 @@ class Threads:  # the blocking client
             lock = self.redis.lock(m["key"], timeout=m["ttl_ms"] / 1000, thread_local=False, lock_class=self.lock)
             lock.id = m["id"]
             try: return granted(m, lock, called) if lock.acquire(**how(m)) else {"busy": True}
-            except CalledOff: return {"busy": True}  # between two tries: nothing was sent
+            except CalledOff: return {"busy": True}  # cancelled between two tries, so no key was set
             finally: called_off.discard(m["id"])
         elif op == "cancel":
             called_off.add(m["of"])
@@ -76,7 +76,7 @@ class Threads:  # the blocking client
             holds[m["hold"]].extend(m["ttl_ms"] / 1000, replace_ttl=True)
         elif op == "release":
             holds.pop(m["hold"]).release()
-        return {"ok": True}  # to ping, cancel and close, too
+        return {"ok": True}  # also the answer to ping, cancel and close
 
     def answer(self, m):
         try: say(id=m["id"], **self.serve(m))
@@ -91,7 +91,7 @@ class Threads:  # the blocking client
 
 
 class Loop:  # the client of redis.asyncio
-    lock, tasks = watched(redis.asyncio.lock.Lock), {}  # tasks by the id of their requests
+    lock, tasks = watched(redis.asyncio.lock.Lock), {}  # tasks, by the id of the request
 
     async def serve(self, m):
         op = m["op"]

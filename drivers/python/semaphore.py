@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A semaphore of three permits as a driver, to begin with: acquire is told how many permits are asked for.
+"""A driver to begin with for a semaphore of three permits: acquire also has the number of permits that are requested.
 
-Each permit is a member of a sorted set, by the end of its lease by the server's clock, so that what a dead holder had is free
-when its lease is over.
+Each permit that is taken is a member of a sorted set; the score is the end of its lease by the server's clock. So the permits of
+a dead holder are free when its lease has ended.
 """
 import template
 from template import redis
@@ -25,7 +25,7 @@ RELEASE = NOW + """local n = 0 for i = 1, ARGV[2] do n = n + redis.call("ZREM", 
 
 
 def acquire(key, token, ttl_ms, permits):
-    """Makes one try for so many permits: all of them or none. False if too few are free."""
+    """Makes one try to take this number of permits, all or none. Returns False if too few are free."""
     return redis("EVAL", ACQUIRE, 1, key, token, ttl_ms, permits, PERMITS)
 
 

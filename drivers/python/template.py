@@ -1,35 +1,35 @@
 #!/usr/bin/env python3
-"""A driver to begin with: fill in acquire, extend and release with calls of your library.
+"""A driver to begin with: replace the bodies of acquire, extend and release by calls of your library.
 
-What stands there now is a right lock without a library: SET NX PX, and scripts that compare the token. Everything below the
-three functions is the protocol of docs/DRIVERS.md, and can stay.
+They are a correct lock without a library now: SET NX PX, and scripts that compare the token. You need not change the rest, which
+is the protocol of docs/DRIVERS.md.
 """
 import inspect, json, os, secrets, socket, sys, threading, traceback
 
 NAME, VERSION = "template", "1"
-CLAIMS = ["excludes", "expires", "owned", "cleans"]  # what your lock promises, and is judged by
-MORE = {}  # more of the greeting, as the permits of a semaphore
+CLAIMS = ["excludes", "expires", "owned", "cleans"]  # what your lock promises; the suite judges these claims
+MORE = {}  # more fields of the hello message, for example {"permits": 3} for a semaphore
 IF_OURS = 'if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call(%s) end return 0'
-site = {}  # where the server is: host, port, and user, pass and db if they are needed
+site = {}  # address of the server: host and port; user, pass and db only if they are needed
 
 
 def acquire(key, token, ttl_ms):
-    """Makes one try. True, or the token that your library has drawn; False if another holder has the lock."""
+    """Makes one try. Returns True, or the token that your library has made; False = another holder has the lock."""
     return redis("SET", key, token, "NX", "PX", ttl_ms)
 
 
 def extend(key, token, ttl_ms):
-    """Makes the lease ttl_ms long from now on. False if the lock is not ours any more. extend = None if there is no such call."""
+    """Sets the end of the lease to ttl_ms from now. Returns False if the lock was lost. Write extend = None if your library cannot extend."""
     return redis("EVAL", IF_OURS % '"PEXPIRE", KEYS[1], ARGV[2]', 1, key, token, ttl_ms)
 
 
 def release(key, token):
-    """Gives the lock back. False if it was not ours any more. What any of the three raises leaves open whether it happened."""
+    """Releases the lock. Returns False if it was lost before. An exception of these functions means: the call may have had an effect."""
     return redis("EVAL", IF_OURS % '"DEL", KEYS[1]', 1, key, token)
 
 
 def redis(*words, site=site):
-    """Sends one command on a connection of its own, and returns its reply: a number, or whether there is one."""
+    """Sends a command on a new connection. Returns the number in the reply; for other replies, whether they are not nil."""
     commands = [("AUTH", *filter(None, (site.get("user"), site["pass"])))] if "pass" in site else []
     commands += [("SELECT", site["db"])] if "db" in site else []
     with socket.create_connection((site["host"], site["port"]), 2) as s, s.makefile("rwb") as f:
@@ -44,7 +44,7 @@ def redis(*words, site=site):
 
 
 def serve(m):
-    """Answers a request. A hold is named by the id of its acquire."""
+    """Answers a request. A request names a hold by the id of the request that acquired it."""
     if m["op"] == "open":
         site.update(m["sites"][0])
     elif m["op"] == "acquire":
@@ -61,11 +61,11 @@ def serve(m):
         return {"lost" if extend else "unsupported": True}
     elif m["op"] == "release" and not checked("release", release(*holds.pop(m["hold"]))):
         return {"lost": True}
-    return {"ok": True}  # also to ping, cancel and close
+    return {"ok": True}  # also the answer to ping, cancel and close
 
 
 def checked(name, result):
-    """Refuses what a slip returns. None of acquire is False: clients say so of a key that is there."""
+    """Refuses results that show a mistake. None as the result of acquire means False: clients return None if the key exists."""
     if inspect.isawaitable(result) or result is None and name != "acquire":
         raise TypeError(f"{name} must return True or False, and returned {result!r}")
     return result.decode() if isinstance(result, bytes) else result
@@ -74,7 +74,7 @@ def checked(name, result):
 def answer(m):
     try:
         say(id=m["id"], **serve(m))
-    except BaseException as e:  # a call without an answer is blamed on the lock
+    except BaseException as e:  # without an answer, the suite would blame the lock
         say(id=m["id"], error=f"{e!r}, {traceback.extract_tb(e.__traceback__)[-1]}", token=holds.get(m["id"], [""])[-1])
 
 
@@ -85,7 +85,7 @@ def say(**m):
 
 holds, writing = {}, threading.Lock()
 out = os.fdopen(os.dup(1), "w")
-os.dup2(2, 1)  # what a library prints goes to standard error: standard output is the protocol's
+os.dup2(2, 1)  # libraries print to standard error: standard output is for the protocol
 
 
 def main():

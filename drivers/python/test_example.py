@@ -1,4 +1,4 @@
-"""A lock with its contract test: python3 -m unittest -v test_example, or pytest test_example.py, with bin/verify in $HAMMERLOCK."""
+"""A lock and its contract test. Run python3 -m unittest -v test_example, or pytest test_example.py; HAMMERLOCK is the path of verify."""
 import hammerlock
 from template import IF_OURS, redis
 
@@ -18,12 +18,12 @@ class Lock:
 
 
 class PlainDel(Lock):
-    """Wrong: it releases the lock whoever has it. The tests must say so."""
+    """Is broken: it releases the lock even if another holder has it. Its tests must fail."""
 
     def release(self, key, token):
         return self.redis("DEL", key)
 
 
-SOME = "contention", "late-holder", "renewal"  # without scenarios=SOME: all
+SOME = "contention", "late-holder", "renewal"  # without scenarios=SOME, all scenarios are run
 TestLock = hammerlock.tests(Lock, scenarios=SOME)
 TestPlainDel = hammerlock.tests(PlainDel, scenarios=SOME)
