@@ -1,4 +1,4 @@
-// The lock of Chat SDK's Redis state, which is an ES module. Its release does not say whether the lock was still ours.
+// The lock of Chat SDK's Redis state, which is an ES module. Its release does not tell whether the lock was still ours.
 module.exports = (folder, libs) => {
   let state;
   return {

@@ -1,4 +1,4 @@
-// ioredfour: an index that counts up is what the owner is known by.
+// ioredfour: the owner is identified by an index that counts up.
 module.exports = (folder, libs) => {
   let lock;
   return {

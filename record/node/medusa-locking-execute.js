@@ -1,8 +1,8 @@
-// @medusajs/locking-redis as applications use it: execute waits for all keys, and holds them while a job runs.
+// @medusajs/locking-redis as applications use it: the method execute waits for all keys, and holds them while a job runs.
 module.exports = (folder, libs) => {
   const once = require("./medusa-locking.js")(folder, libs);
   return {
-    ...once, claims: ["excludes", "expires", "sets", "crosses", "waits"], lingers_ms: 60000, // a lease is the time to wait, or a minute
+    ...once, claims: ["excludes", "expires", "sets", "crosses", "waits"], lingers_ms: 60000, // a lease lasts for the time to wait, or for a minute
     acquire(keys, ttl, lost, wait) {
       return new Promise(resolve => {
         const hold = {};

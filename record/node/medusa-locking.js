@@ -1,4 +1,4 @@
-// @medusajs/locking-redis with several keys. What it takes from @medusajs/framework/utils stands beside it, in a folder medusa-utils-VERSION.
+// @medusajs/locking-redis with several keys. The folder medusa-utils-VERSION beside it has what it needs of @medusajs/framework/utils.
 const fs = require("fs"), Module = require("module"), path = require("path"), { randomUUID } = require("crypto");
 
 module.exports = (folder, libs) => {

@@ -1,7 +1,7 @@
-// node-redis-warlock, on the client of npm redis 3, with callbacks.
+// node-redis-warlock, with the client of npm redis 3, which uses callbacks.
 module.exports = (folder, libs) => {
   let warlock;
-  // A result that is undefined is an error that the library has swallowed.
+  // An undefined result means that the library has hidden an error.
   const outcome = result => result ? { ok: true } : result === 0 ? { lost: true } : { error: "no result" };
   const call = work => new Promise((done, fail) => work((e, ...values) => e ? fail(e) : done(values)));
   return {

@@ -1,4 +1,4 @@
-// node-redisson with a lease of its own: without one its watchdog renews every hold for 30 s. A lock object a hold.
+// node-redisson with a given lease; without one, its watchdog renews each hold for 30 s. Each hold has its own lock object.
 module.exports = (folder, libs) => {
   let redisson;
   return {

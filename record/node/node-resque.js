@@ -1,6 +1,6 @@
-// node-resque: the lock by which one of several schedulers leads. A scheduler tries for it again and again, which also renews it; each hold
-// is a scheduler of a namespace of its own. Schedulers share a client, as an option allows; it is put in without their connect, which
-// writes keys for a test. Leases are whole seconds.
+// node-resque: the lock that decides which of several schedulers is the leader. A scheduler tries to get it again and again, which also
+// renews it. Here each hold is a scheduler, with its own namespace. All schedulers share a client. It is set without their method connect,
+// which would write test keys. Leases are whole seconds.
 module.exports = (folder, libs) => {
   const NR = require(folder), Scheduler = NR.Scheduler || NR.scheduler, callbacks = !NR.Scheduler;
   const key = "resque_scheduler_" + (callbacks ? "master" : "leader") + "_lock";
@@ -9,7 +9,7 @@ module.exports = (folder, libs) => {
   let client, count = 0;
   const ask = (s, what) => new Promise((answer, fail) => {
     const failed = e => fail(e);
-    s.removeAllListeners("error").on("error", failed); // later releases tell an error by this alone
+    s.removeAllListeners("error").on("error", failed); // the only report of an error in later releases
     if (callbacks) s[what]((e, won) => e ? fail(e) : answer(won));
     else s[what]().then(answer, fail);
   });

@@ -1,4 +1,4 @@
-// npm redislock, on the client of npm redis 3: what ioredis-lock was made of.
+// npm redislock, the predecessor of ioredis-lock, with the client of npm redis 3.
 module.exports = (folder, libs) => {
   const lib = require("./ioredis-lock.js")(folder, libs);
   return { ...lib, async open([s]) { lib.use(libs.callbackRedis(s, require("redis3"))); } };

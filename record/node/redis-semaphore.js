@@ -1,5 +1,5 @@
-// The Mutex with its defaults: it refreshes its lease. It wants clients of the ioredis that it loads itself. Releases before 5 have no
-// tryAcquire: they try until acquireTimeout is over.
+// The Mutex of redis-semaphore with its defaults: it renews its lease. It only accepts clients of the ioredis that it loads itself.
+// Releases before 5 have no tryAcquire; their acquire tries until acquireTimeout is over.
 module.exports = (folder, libs) => {
   const now = libs.semaphore(true)(folder), { Mutex } = require(folder);
   return {

@@ -1,2 +1,2 @@
-// npm redlock 3: an unlock of what has expired succeeds, so that it does not say whether the lock was still ours.
+// npm redlock 3: the unlock of an expired lock succeeds, so it does not tell whether the lock was still ours.
 module.exports = (folder, libs) => ({ ...libs.redlock(folder), claims: ["excludes", "expires", "cleans"] });

@@ -1,2 +1,2 @@
-// npm redlock 5: an ExecutionError with votes.
+// npm redlock 5: an ExecutionError has the votes of the sites.
 module.exports = (folder, libs) => libs.sesamecare(folder);

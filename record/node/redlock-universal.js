@@ -1,4 +1,4 @@
-// redlock-universal on ioredis: a lock object a key. With several servers it is a RedLock.
+// redlock-universal with ioredis: each key has a lock object. With several servers this is a RedLock.
 module.exports = (folder, libs) => {
   let adapters;
   const lib = require(require("path").join(folder, "dist/index.cjs"));

@@ -1,5 +1,5 @@
-// simple-redis-mutex 1, on ioredis. It waits by itself, and tries every retryTimeMillis for failAfterMillis. Giving up may leave a try
-// under way, so that nothing is certain then.
+// simple-redis-mutex 1, with ioredis. The library itself waits: it tries every retryTimeMillis until failAfterMillis have passed. When it
+// gives up, a try may still be in progress, so the outcome is unknown.
 module.exports = (folder, libs) => {
   let client;
   return {

@@ -1,4 +1,4 @@
-// simple-redis-mutex 2 and later, on the client of npm redis: tryLock makes one try. The release says nothing, nor does an extension.
+// simple-redis-mutex 2 and later, with the client of npm redis: tryLock makes one try. A release returns no result, nor does an extension.
 module.exports = (folder, libs) => {
   let client;
   return {

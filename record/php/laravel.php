@@ -10,13 +10,13 @@ require 'Illuminate/Redis/autoload.php';
 
 function connect(array $site): Redis {
     $redis = new Redis();
-    $redis->connect($site['host'], $site['port'], 1.0, null, 0, 1.0); // gives up a read after a second
+    $redis->connect($site['host'], $site['port'], 1.0, null, 0, 1.0); // the last 1.0: a read may take a second
     if (isset($site['pass'])) $redis->auth(isset($site['user']) ? [$site['user'], $site['pass']] : $site['pass']);
     $redis->select($site['db'] ?? 0);
     return $redis;
 }
 
-// serve is what a worker's process does with a request.
+// serve answers a request in the process of a worker.
 function serve(array $m): array {
     static $site, $connection, $holds = [];
     switch ($m['op']) {
@@ -24,7 +24,7 @@ function serve(array $m): array {
             $site = $m['sites'][0];
             break;
         case 'acquire':
-            $connection ??= new PhpRedisConnection(connect($site)); // a worker may be born while the server is away
+            $connection ??= new PhpRedisConnection(connect($site)); // connects at the first acquire: the server may be down when the process starts
             $class = class_exists(PhpRedisLock::class) ? PhpRedisLock::class : RedisLock::class;
             $lock = new $class($connection, $m['key'], (int) ceil($m['ttl_ms'] / 1000));
             if (!$lock->acquire()) return ['busy' => true];

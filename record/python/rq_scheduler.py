@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-# The lock of rq's scheduler, one for each queue: its lease is interval + 60 seconds, so that a short one has a negative interval.
+# A driver for the lock of rq's scheduler; each queue has one. Its lease is interval + 60 seconds, so a short lease needs a negative interval.
 import json, math, os, sys, threading
 
 out, writing, holds, options = os.fdopen(os.dup(1), "w"), threading.Lock(), {}, {}
-os.dup2(2, 1)  # standard output is the protocol's
+os.dup2(2, 1)  # standard output is for the protocol
 import redis, rq
 from rq.scheduler import RQScheduler
 
