@@ -159,9 +159,9 @@ func TestAWrongRecipeIsFound(t *testing.T) {
 	}
 }
 
-// inCopy precedes the commands that compile the copy, and makes them faster. It turns inlining off: each package
-// that uses the types of go-redis compiles more than a thousand wrappers of their methods, and inlining takes two
-// fifths of that time. It also turns off vet and debug data, which only the original tree needs.
+// inCopy precedes the commands that compile the copy, and makes them faster. It turns inlining off: nearly all
+// packages use the types of go-redis, and compile more than a thousand wrappers of their methods. Inlining takes two
+// fifths of that work. It also turns off vet and debug data, which only the original tree needs.
 const inCopy = `export GOFLAGS="$GOFLAGS -gcflags=hammerlock/...=-l -vet=off -ldflags=-w"; `
 
 // TestRecipesWork follows all recipes in a copy of the tree, and runs the commands that the recipes name. The tests

@@ -59,7 +59,7 @@ type Spec struct {
 	Program *Program
 }
 
-// Counting is the way in which a visit adds its page view to the counter.
+// Counting is the way in which a visit, one use of the lock by a worker, adds a page view to the counter.
 type Counting int
 
 // The ways to count.
@@ -76,7 +76,8 @@ type Expectation struct {
 	Cause    string // name of the cause in package history
 	Scenario string // scenario that shows it; empty for a broken lock = several scenarios do
 	Fault    string // for a correct lock: the fault that shows it, in the syntax of the command line
-	// Sometimes means that only some runs of a correct lock show the cause, so a run that passes is accepted too.
+	// Sometimes means that not every run of a correct lock shows the cause. Then a run that passes is as expected,
+	// too.
 	Sometimes bool
 }
 
@@ -228,9 +229,9 @@ type Lease struct {
 	// Spent is the part of the TTL that had already passed when Acquire was called. It is positive if the lock was
 	// granted earlier, during a Wait.
 	Spent time.Duration
-	// Tried is for a call of Acquire or AcquireWithin that made several tries, of which the last one was granted. It
-	// is the time from the call to the earliest possible start of the granted try. The TTL counts from that start; 0
-	// = it counts from the call.
+	// Tried is for a call of Acquire or AcquireWithin that was granted after refused tries. It is the time from the
+	// call to the earliest possible start of the granted try. The TTL counts from that start; 0 = it counts from the
+	// call.
 	Tried time.Duration
 	// Lost is closed when the lock learns that the hold is lost or may be lost; nil = the lock never learns this.
 	Lost <-chan struct{}
@@ -260,8 +261,8 @@ type Waiter interface {
 }
 
 // Queue is a Waiter that can be granted the lock during Wait. Handed returns such a grant if its lease has not
-// ended; otherwise ok is false. The lock can have been granted at the time since or later, and lease.Spent is
-// the part of the TTL that had passed at that time. The next Acquire returns the same grant.
+// ended; otherwise ok is false. The lock was granted at the time since or later. The part of the TTL that had passed
+// by then is lease.Spent. The next Acquire returns the same grant.
 type Queue interface {
 	Waiter
 	Handed(key string) (lease Lease, since time.Time, ok bool)
@@ -299,7 +300,7 @@ type Upgrader interface {
 }
 
 // A call that returns ErrBusy or ErrLost has certainly had no effect. ErrMaybeBusy is for a lock that reports
-// refusals and other failures in the same way, so the call may have had an effect.
+// refusals and other failures in the same way; the call may have had an effect.
 var (
 	ErrBusy      = errors.New("the lock is held by another worker")
 	ErrMaybeBusy = errors.New("the lock is held by another worker, or something else went wrong")

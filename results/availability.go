@@ -111,8 +111,8 @@ func (r *Run) AvailabilityText() string {
 		clipped(a.Longest), all.FailedText())
 }
 
-// RecoveryText describes the longest recovery and its parts. It is empty if there was no outage, or if the cause of
-// the whole outage is unknown and there was no fault.
+// RecoveryText describes the longest recovery and its parts. It is empty if there was no outage. It is also empty if
+// the outage followed no fault and all of it is unexplained.
 func (r *Run) RecoveryText() string {
 	o := r.Availability.slowest()
 	if o == nil || o.Fault == nil && o.PartsText() == string(Unexplained)+" "+clipped(o.Recovery) {

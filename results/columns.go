@@ -122,8 +122,8 @@ func width(table []Column) (columns int) {
 	return columns
 }
 
-// padding returns the number of spaces to add after the last column of a group if the group's heading is wider than
-// its columns. It returns 0 for other columns.
+// padding returns the number of spaces after the last column of a group whose heading is wider than its columns. It
+// returns 0 for other columns.
 func padding(table []Column, i int) int {
 	if i+1 < len(table) && table[i+1].group == "" {
 		return 0

@@ -31,8 +31,8 @@ func told(made history.Claims, runs ...Run) (map[string]Claim, []Claim) {
 	return got, all
 }
 
-// TestConformance: a failure violates the claim that names its cause, and the shortest story is kept. A claim that
-// no run has tested does not hold, nor does one that the lock does not make.
+// TestConformance: a failure violates the claim that names its cause, and the shortest story is kept. A claim does
+// not hold if no run has tested it, or if the lock does not make it.
 func TestConformance(t *testing.T) {
 	runs := []Run{
 		{Topology: "single", Lock: "x", Scenario: "a", Command: "verify a",

@@ -12,7 +12,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Expected compares the failure that the catalogue expects of a lock on a topology with the failure that was found.
+// Expected is a row of the matrix: what the catalogue expects of a lock on a topology, and what the runs found.
 type Expected struct {
 	Lock     string         `json:"lock"`
 	Topology string         `json:"topology"`

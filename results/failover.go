@@ -77,8 +77,8 @@ func (r Rate) Text() string {
 	}
 }
 
-// Proportion returns the 95 % confidence interval of the true rate if an event happened in k of n cases (Clopper and
-// Pearson, Biometrika 26, 1934).
+// Proportion returns the 95 % confidence interval of the true rate of an event that happened in k of n cases
+// (Clopper and Pearson, Biometrika 26, 1934).
 func Proportion(k, n int) (low, high float64) {
 	if high = 1; k < n {
 		high = solve(func(p float64) bool { return atMost(k, n, p) > 0.025 })
@@ -102,7 +102,7 @@ func solve(holds func(float64) bool) float64 {
 	return low
 }
 
-// atMost returns the probability that at most k of n cases show an event that has the probability p.
+// atMost returns the probability of at most k events in n cases. In each case, an event has the probability p.
 func atMost(k, n int, p float64) (sum float64) {
 	all, _ := math.Lgamma(float64(n + 1))
 	for i := range k + 1 {
@@ -170,8 +170,8 @@ func (f *Failover) Take(r *Run) bool {
 	return true
 }
 
-// trust notes whether the load generators could be trusted in a run. If this process itself was too busy, that only
-// matters if visits began so late that it looks like an outage; outage is the shortest outage that counts.
+// trust notes whether the load generator of a run could be trusted. Disturbed means that it could not. Saturated
+// matters only if some visit began so late that the delay looks like an outage.
 func (f *Failover) trust(g *Generator, outage int64) {
 	switch {
 	case g.State == Disturbed, g.State == Saturated && g.LateMax >= outage && f.Generator != Disturbed:
@@ -238,7 +238,7 @@ func (t *failoverTable) of(all []Failover) (rows [][]string) {
 func (f *Failover) Back50() string { return f.gone()[1] }
 
 func (f *Failover) gone() []string {
-	// All runs have the same length, so a recovery that had not ended is longer than any that had.
+	// All runs have the same length. So an unfinished recovery is longer than every finished one.
 	d := func(sorted []int64, q float64, unseen int) string {
 		ns := quantile(sorted, q)
 		switch {

@@ -43,8 +43,8 @@ type (
 )
 
 // WriteJUnit writes the verdicts as JUnit XML. Each suite has a unique name. Inconclusive and not judged properties
-// are "skipped". CI systems add up the times of the cases, so the first case of a suite has the time of the whole
-// run and the others have none.
+// are "skipped". CI systems add up the times of a suite's cases. So the first case has the time of the whole run,
+// and the other cases have no time.
 func WriteJUnit(w io.Writer, all []Judgement) error {
 	var report junitSuites
 	seen := map[string]int{}

@@ -36,8 +36,8 @@ func Supports(q float64, n int64) bool { return float64(n)*(1-q) >= beyond-1e-6 
 // Needs returns the number of observations that are enough for the quantile q.
 func Needs(q float64) int64 { return int64(math.Ceil(beyond/(1-q) - 1e-6)) }
 
-// Text formats a percentile; the argument can also be &p.Max. "-" means that there are too few observations, and ">"
-// that the value is only a lower bound.
+// Text formats a percentile; the argument can also be &p.Max. "-" = there are too few observations; ">" = the value
+// is only a lower bound.
 func (p *Percentiles) Text(v *int64) string {
 	switch {
 	case v == nil, p.Count == 0:

@@ -29,7 +29,7 @@ type ReleasedOn struct {
 	Took      int64   `json:"took_ns"`
 	Claims    []Claim `json:"claims"`
 	Scenarios []Tried `json:"scenarios"`
-	// NotRun is the number of scenarios that do not apply to the lock, or for which no time was left.
+	// NotRun is the number of scenarios that were left out: they do not apply to the lock, or no time was left.
 	NotRun int `json:"not_run"`
 	// Number of scenarios that are missing because the command was interrupted.
 	Missing int  `json:"missing,omitempty"`

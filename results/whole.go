@@ -31,9 +31,9 @@ const tolerated = 0.1
 // Weigh makes one verdict from all judgements; not has the scenarios that were not run. The argument cut is the
 // reason why the command ended early; empty = it did not.
 //
-// If some scenarios have no verdict, the result is a pass only if all of this is true: they are few, none of them
-// was a run without a scenario or with mostly errors, and in each class some scenario passed with enough activity.
-// Without classes, every scenario needs a verdict.
+// If some scenarios have no verdict, the result can still be a pass. Such scenarios must be few. In each class, some
+// scenario must have passed with enough activity. And none of them may be essential: runs without a scenario are,
+// and so are runs in which most calls ended in errors. Without classes, every scenario needs a verdict.
 func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole) {
 	w.Extent = ExtentOf(all)
 	var open []string

@@ -117,7 +117,8 @@ func (d *Dashboard) move(k tcell.Key, m tcell.ModMask) {
 	}
 }
 
-// choose moves by some rows in the list of the current view: runs, lanes, workers, nodes or events.
+// choose moves the selection by the given number of rows: runs, lanes, workers, nodes or events, depending on the
+// view.
 func (d *Dashboard) choose(down int) {
 	if c := d.control.Load(); d.state.view == boardView && c != nil && c.Choose != nil {
 		c.Choose(down)

@@ -79,7 +79,8 @@ func dashes(s *measure.Snapshot, narrow bool) string {
 	return ""
 }
 
-// shades has the characters of a heat map. Each stands for the given share of the values of a second, or more.
+// shades has the characters of a heat map. A character stands for at least the given share of the values in a
+// second.
 var shades = []struct {
 	share  float64
 	letter string

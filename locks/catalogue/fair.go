@@ -126,7 +126,7 @@ func (l *fairLock) Release(ctx context.Context, lease locks.Lease) error {
 }
 
 // Wait returns when a release wakes this waiter or when the holder's lease ends. It also returns in time for the
-// next heartbeat, the try that shows that the waiter is alive.
+// next try, which shows other waiters that this one is alive.
 func (l *fairLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	p, standing := l.places[key]
 	if !standing {

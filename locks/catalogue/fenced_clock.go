@@ -30,8 +30,9 @@ var fencedClock = locks.Spec{
 
 type fencedClockLock struct{ leaseLock }
 
-// drawByClock defines Lua functions for fencing tokens that grow with a counter and with the server's clock (µs). A
-// counter alone would repeat tokens after a failover that lost writes. The clock alone may stop or step back.
+// drawByClock defines Lua functions for fencing tokens. The next token is the last one plus 1, or the server's clock
+// in µs if that is greater. A counter alone would repeat tokens after a failover that lost writes. The clock alone
+// may stop or step back.
 //
 // draw(n) reserves the next n tokens of KEYS[3] and returns the last one. after(last, n, now) computes that token
 // without storing it; keep(fence) stores it.

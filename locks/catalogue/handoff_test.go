@@ -201,8 +201,7 @@ func TestAHandoffTokenOfUnknownFateIsNotUsedAgain(t *testing.T) {
 	must(t, b.Release(t.Context(), handed(t, b, long)))
 }
 
-// TestALateGrantIsGivenBack grants the lock to a worker that no longer waits for it, as when a visit is cancelled at
-// that moment.
+// TestALateGrantIsGivenBack grants the lock to a worker that has died. Its process must pass the lock on.
 func TestALateGrantIsGivenBack(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")

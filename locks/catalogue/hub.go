@@ -135,7 +135,7 @@ func (w *waiting) wait(ctx context.Context, name string,
 }
 
 // sleep waits for a message, but no longer than the holder's lease lasts. The function look returns the rest of this
-// lease; as in PTTL, -2 means that the lock is free and -1 that the lease does not end.
+// lease, like PTTL: -2 = the lock is free, -1 = the lease does not end.
 func (w *waiting) sleep(ctx context.Context, c *channel,
 	look func(context.Context) (time.Duration, history.Wake, error)) (history.Wake, error) {
 	left, wake, err := look(ctx)

@@ -6,8 +6,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestCloseIsACrash closes locks that are held, as if their workers had died. The hold must stay. Only if the Spec
-// has Outlives is the lock free, because such a lock fails with its process and not with a worker.
+// TestCloseIsACrash closes locks that are held, as if their workers had died. The hold must stay. Locks whose Spec
+// has Outlives are the exception: their workers cannot die alone, so Close releases the lock.
 func TestCloseIsACrash(t *testing.T) {
 	t.Parallel()
 	home := homes(t)

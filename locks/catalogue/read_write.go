@@ -69,7 +69,7 @@ return 1`)
 if not redis.call("ZSCORE", KEYS[2], ARGV[1]) then return 0 end` + addReader)
 	readLeave = redis.NewScript(serverNow + `
 return redis.call("ZREM", KEYS[2], ARGV[1])`)
-	// becomeWriter returns 1 if the reader is the writer now, 0 if there are other readers, and -1 if its hold is
+	// becomeWriter returns 1 if the reader is the writer now. 0 = there are other readers; -1 = the reader's hold is
 	// lost.
 	becomeWriter = redis.NewScript(serverNow + `
 if not redis.call("ZSCORE", KEYS[2], ARGV[1]) then return -1 end

@@ -11,8 +11,8 @@ import (
 	"hammerlock/history"
 )
 
-// rueidisHold tracks a hold by the commands that the library sends, because the library reveals neither the token
-// nor the renewals of a hold.
+// rueidisHold tracks a hold by the commands that the library sends. The library itself reveals neither the token nor
+// the renewals of a hold.
 type rueidisHold struct {
 	key    string
 	ttl    time.Duration
@@ -57,8 +57,7 @@ func (h *rueidisHold) asked() time.Time {
 	return h.first
 }
 
-// observed is a client that passes on the library's commands and reports each of them to the hold that it belongs
-// to.
+// observed is a client of the library. It reports each command for a hold to that hold, and then sends the command.
 type observed struct{ rueidis.Client }
 
 func (o observed) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {

@@ -77,8 +77,8 @@ func checkAll(gates []ChangeGate, all []difference) (checked []GateResult) {
 
 const spoiledRuns = "the generator was saturated or disturbed"
 
-// check checks the assertion against all differences in its metric. A change that may be noise passes, unless the
-// noise is so large that it could hide a forbidden change.
+// check checks the assertion against all differences in its metric. A change within the noise passes. But if the
+// noise is large enough to hide a forbidden change, the result is underpowered.
 func (g *ChangeGate) check(all []difference) (checked []GateResult) {
 	if g.Metric.Name == "" {
 		return []GateResult{regressions(all)}

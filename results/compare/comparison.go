@@ -14,8 +14,8 @@ import (
 	"hammerlock/results"
 )
 
-// Comparison is a table: for each group of runs and each metric, it has the value of each side, and how much this
-// value differs from that of the first side.
+// Comparison is a table. It has a row for each metric in each group of runs, and a cell for each side. A cell has
+// the value of the side and its change from the first side.
 type Comparison struct {
 	Sides  []string     `json:"sides"`
 	By     []string     `json:"by"`
@@ -210,8 +210,8 @@ func runsNeeded(tests int) int {
 	}
 }
 
-// notes lists facts that limit the comparison: other settings in which the sides differ, failures, slow load
-// generators, and runs that were not made in turns.
+// notes lists what limits the comparison: other settings that differ, failures, slow load generators, and sides that
+// were not measured in turns.
 func notes(sides []Side, by []string) (all []string) {
 	for _, p := range properties {
 		if texts, same := p.ofAll(sides); !same && p.use&note != 0 && !slices.Contains(by, p.name) {

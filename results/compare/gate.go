@@ -70,8 +70,8 @@ var (
 		"recovery.longest"}
 )
 
-// inTime returns an error if the Gate needs its metric too early or for a phase. It cannot end a run early with a
-// metric that is only known later, and it cannot check a phase with a metric of the whole run.
+// inTime returns an error in two cases. The Gate shall end runs early, but its metric is only known after a run. Or
+// the Gate is about a phase, but only whole runs have its metric.
 func (g *Gate) inTime() error {
 	switch name := g.Metric.Name; {
 	case g.Abort && slices.Contains(late, name):

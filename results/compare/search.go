@@ -22,8 +22,8 @@ type Search struct {
 	Try        func(at float64) (GateResult, error)
 }
 
-// Found is the result of a Search: the highest value at which the objective held, and the next higher value that was
-// tried, at which it failed.
+// Found is the result of a Search. Holds is the highest value at which the objective held. Breaks is the next higher
+// value that was tried; the objective failed there.
 type Found struct {
 	Objective string     `json:"objective"`
 	Over      string     `json:"over"`

@@ -168,8 +168,8 @@ func newContrast(m results.Metric, pairs []Pair, level float64) contrast {
 	return c
 }
 
-// contradicted reports whether B is greater than A by the medians, but smaller by the median of the changes, or the
-// other way round. Then the sign of the change is unreliable.
+// contradicted reports whether two estimates of the change have different signs: the difference of the medians of A
+// and B, and the median of the changes in the pairs. Then the sign of the change is unreliable.
 func (c *contrast) contradicted() bool { return c.Change != nil && *c.Change*(c.B-c.A) < 0 }
 
 // ratio returns the logarithm of to/from. The argument least replaces values that are not positive.

@@ -72,7 +72,7 @@ func facts(pairs ...string) tableView {
 	return t
 }
 
-// clockText formats a time of the run with microseconds, so that a reader can tell which event was first.
+// clockText formats a time of the run. It shows microseconds, so that the order of close events is visible.
 func clockText(at time.Duration) string {
 	if at == history.Forever {
 		return "never"

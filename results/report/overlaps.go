@@ -39,8 +39,8 @@ func (f *overlapFinder) granted(v *stripVisit) {
 	k.active = append(k.active, pageHold{worker: v.worker, from: v.grant})
 }
 
-// done compares a visit's hold with the earlier holds of the same lock. An earlier hold can be forgotten if it ended
-// before the oldest grant among visits in progress, because grants come in the order of time.
+// done compares a visit's hold with earlier holds of the same lock. It forgets an earlier hold that ended before the
+// oldest grant in progress: no later hold can overlap it, because grants come in the order of time.
 func (f *overlapFinder) done(v *stripVisit) {
 	k := f.keys[v.key]
 	if k == nil || v.grant == history.Forever {

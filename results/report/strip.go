@@ -32,7 +32,7 @@ type ownership struct {
 	Visits   int   `json:"visits"` // number of visits of the run
 	Kept     int   `json:"kept"`
 	Overlaps int   `json:"overlaps"`
-	// Late is the number of overlaps that are due only to a worker that went on after the end of its lease.
+	// Late counts the overlaps that would not exist if workers had stopped at the end of their leases.
 	Late     int          `json:"late"`
 	Every    int          `json:"every"` // every n-th overlap is listed
 	Excludes bool         `json:"excludes"`

@@ -240,6 +240,6 @@ func environmentTable(r *results.Run) tableView {
 	return t
 }
 
-// alike reports whether the latencies of a run can be compared with those of other runs. This is not so in a
-// scenario, which has its own load and faults, nor in an exploration, which measures nothing.
+// alike reports whether the latencies of a run can be compared with those of other runs. Those of a scenario cannot,
+// because it has its own load and faults. An exploration measures no latencies.
 func alike(r *results.Run) bool { return r.Scenario == "" && !r.Explored }

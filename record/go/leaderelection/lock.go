@@ -18,9 +18,10 @@ import (
 )
 
 // hello describes an election as a lock: to be elected is to acquire, and to step down is to release. A leader that
-// is deposed gets the event "lost". Leases are whole seconds. Each candidate counts the leader's lease from the time
-// at which it last saw the leader's record change, so the lease of a dead leader may last longer. With the argument
-// "release", a leader that steps down gives its lease back.
+// is deposed gets the event "lost". Leases are whole seconds.
+//
+// Each candidate counts the lease from the time at which it last saw the leader's record change. So the lease of a
+// dead leader may last longer. With the argument "release", a leader that steps down gives its lease back.
 func hello(bool) map[string]any {
 	h := greeting("leaderelection", "k8s.io/client-go", []string{"single"}, "excludes", "expires", "renews", "waits")
 	h["lingers_ms"], h["least_ms"] = 2500, 3000
@@ -29,7 +30,7 @@ func hello(bool) map[string]any {
 
 var client *redis.Client
 
-// givesBack means that a leader that steps down gives its lease back, so that others need not wait for its end.
+// givesBack: a leader that steps down gives its lease back. Others need not wait for the end of the lease.
 var givesBack = slices.Contains(os.Args, "release")
 
 // open connects. Only the context of a call limits its time, as with the clients of Kubernetes.
