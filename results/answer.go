@@ -39,8 +39,9 @@ func numberOf(name string) func(*Answer) float64 {
 	}
 }
 
-// answerColumns are the columns of the table. Each range spread is the noise of a number. For a p50 it goes from the
-// lowest to the highest median of one second of the run. For a p99 it goes from the p90 to the maximum.
+// answerColumns are the columns of the table. The function spread returns the noise of a number as a range. For a
+// p50, the range goes from the lowest to the highest p50 of single seconds of the run. For a p99, it goes from the
+// p90 to the maximum.
 var answerColumns = []answerColumn{
 	{"safe when a", "server dies?", "%-20s", "", func(a *Answer) string { return a.Safe }, nil, nil, nil},
 	{"the lock is", "gone for", "%-16s", "", func(a *Answer) string { return a.Gone }, nil, nil, nil},

@@ -17,7 +17,7 @@ type Fleet struct {
 	Slack int64 `json:"slack_ns"`
 }
 
-// Agent is a machine with workers, or rather the suite's process there.
+// Agent is the process of the suite on a machine with workers.
 type Agent struct {
 	Name    string `json:"name"`
 	Host    string `json:"host"`

@@ -119,8 +119,8 @@ func (i *instance) count(ctx context.Context, page string) (int64, error) {
 	return n + 1, i.store.Set(ctx, page, n+1, 0).Err()
 }
 
-// locker uses a lock of Hammerlock's catalogue. The requests of an instance wait for turn first, so that only one of
-// them competes with other instances for the lock.
+// locker uses a lock of Hammerlock's catalogue. The requests of an instance take turns, so that only one of them
+// competes with other instances for the lock.
 type locker struct {
 	turn  sync.Mutex
 	name  string

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// timeAxis draws a row with as many times between from and to as there is room for.
+// timeAxis draws a row with times of the given period, as many as there is room for.
 func (c canvas) timeAxis(y int, from, to time.Duration) {
 	c.put(0, y, faint, strings.Repeat("─", c.w))
 	if to <= from || c.w < 12 {
@@ -23,8 +23,8 @@ func (c canvas) timeAxis(y int, from, to time.Duration) {
 	}
 }
 
-// tickStep returns the distance of two ticks on an axis of the given length. It is the smallest distance with at
-// most that number of ticks. It is 1, 2 or 5 times a power of ten, and at least 1 µs.
+// tickStep returns the distance of two ticks on an axis of the given length. It is the smallest distance that needs
+// at most the given number of ticks: 1, 2 or 5 times a power of ten, and at least 1 µs.
 func tickStep(length time.Duration, most int) time.Duration {
 	for unit := time.Microsecond; ; unit *= 10 {
 		for _, n := range []time.Duration{1, 2, 5} {
@@ -44,8 +44,8 @@ func decimals(at, step time.Duration) string {
 	return fmt.Sprintf("%.*f", digits, at.Seconds())
 }
 
-// yAxis labels the left side of a graph: the text most at the top row, and 0 at the bottom. It returns the part of
-// the canvas to the right of the labels.
+// yAxis labels the left side of a graph: it writes the argument most next to the top row, and 0 next to the bottom
+// row. It returns the part of the canvas to the right of the labels.
 func (c canvas) yAxis(most string) canvas {
 	width := utf8.RuneCountInString(most)
 	c.put(0, 0, faint, most)

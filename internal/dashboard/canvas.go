@@ -123,8 +123,8 @@ func (c canvas) panel(title, more string) canvas {
 // bars has the characters for a bar, in steps of an eighth of its full height.
 var bars = []rune(" ▁▂▃▄▅▆▇█")
 
-// spark draws a column for each value, and the last value at the right edge. A column of the value most is as high
-// as the canvas. It returns the x of the first column.
+// spark draws a column for each value; the last value is at the right edge. A value as large as the argument most
+// has the height of the canvas. The result is the x of the first column.
 func (c canvas) spark(values []float64, most float64, toneOf func(i int) tone) int {
 	values = values[max(len(values)-c.w, 0):]
 	left := c.w - len(values)

@@ -30,7 +30,7 @@ var All = []locks.Spec{
 	leaderSets, leaderForGood, leaderEarly, onceReleased,
 }
 
-// Find returns the Spec with that name.
+// Find returns the Spec with this name; false = the name is unknown.
 func Find(name string) (locks.Spec, bool) {
 	for _, s := range All {
 		if s.Name == name {

@@ -29,7 +29,8 @@ var redlock = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return newRedlock(e), nil },
 }
 
-// A try waits a twentieth of the lease for each site's reply, but at least 50 ms and at most 500 ms.
+// A try waits for the reply of each site for at most a twentieth of the lease. This limit is at least 50 ms and at
+// most 500 ms.
 const (
 	siteTimeoutShare = 20
 	minSiteTimeout   = 50 * time.Millisecond

@@ -1,6 +1,6 @@
-// Package known lists the locks that the commands offer: the locks of package catalogue and rueidislock. It is a
-// package of its own because rueidislock needs another Redis client. Programs that test their own lock do not import
-// it.
+// Package known lists the locks that the commands offer: the locks of package catalogue, and rueidislock.
+// rueidislock is not in package catalogue, because it needs another Redis client. So programs that test their own
+// lock need not import that client.
 package known
 
 import (
@@ -15,7 +15,7 @@ var Locks = slices.Insert(slices.Clone(catalogue.All),
 	slices.IndexFunc(catalogue.All, func(s locks.Spec) bool { return s.Broken != "" }), libRueidislock,
 	libRueidislockNoLoop)
 
-// Find returns the spec with that name.
+// Find returns the Spec with this name; false = the name is unknown.
 func Find(name string) (locks.Spec, bool) {
 	for i := range Locks {
 		if Locks[i].Name == name {

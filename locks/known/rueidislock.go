@@ -28,7 +28,8 @@ var libRueidislock = locks.Spec{
 	Needs: rueidisNeeds,
 	Expect: []locks.Expectation{ // docs/FINDINGS.md
 		{Cause: history.RenewalFailure, Scenario: "renewal-cut"},
-		// Each extension triggers the next one. But most holds end before the first extension.
+		// Each extension triggers the next one. Runs in which all holds end before the first extension do not show
+		// this.
 		{Cause: history.Storm, Scenario: "cost", Sometimes: true},
 		// As in the scenario "renewal-cut": the leader cannot reach the servers, so it cannot renew.
 		{Cause: history.RenewalFailure, Scenario: "leader", Sometimes: true},
@@ -38,8 +39,8 @@ var libRueidislock = locks.Spec{
 	Open: func(e locks.Env) (locks.Lock, error) { return newRueidis(e, rueidislock.LockerOption{}) },
 }
 
-// stays is the failure of a client that keeps its connection to a former primary. It shows without Sentinel or
-// Cluster.
+// stays is the failure of a client that keeps its connection to a former primary. Only topologies without Sentinel
+// and without Cluster show it.
 var stays = locks.Expectation{Cause: history.Unanswered, Scenario: "failover", Sometimes: true}
 
 // libRueidislockNoLoop is set up as the library's README recommends, except that it keeps the default of three keys

@@ -110,7 +110,7 @@ func (g *ChangeGate) judge(d *difference) GateResult {
 		r.Status, r.Summary = GateUnderpowered, "too few runs to tell a change from noise: "+d.enough(0)
 	case d.effect == noise && d.floor > math.Abs(g.limit) && !(g.holds(d.low) && g.holds(d.high)):
 		r.Status = GateUnderpowered
-		// Four times as many runs halve the noise.
+		// Noise shrinks with the square root of the number of runs: four times as many runs halve it.
 		hidden := d.floor / max(math.Abs(g.limit), 0.001)
 		r.Summary += fmt.Sprintf(", noise; changes up to %s could not be seen: %s", signed(d.floor),
 			d.enough(float64(d.runs)*hidden*hidden))

@@ -175,7 +175,8 @@ func (w *search) round(x float64) float64 {
 	return x
 }
 
-// bisect narrows the interval until it is as small as Step, each time at the geometric mean of its ends.
+// bisect narrows the interval from low to high until its ends differ by at most the share Step. Each time, it tries
+// the geometric mean of the ends.
 func (w *search) bisect(low, high float64) (float64, float64) {
 	for high/low > 1+w.Step && !(w.Whole && high-low <= 1) {
 		at := w.round(math.Sqrt(low * high))

@@ -8,7 +8,7 @@ import (
 	"hammerlock/results"
 )
 
-// Unsaved has the results of a command that no directory has.
+// Unsaved has the results of a command that were not saved in a directory.
 type Unsaved struct {
 	Explored []results.Judgement
 	NotRun   []results.NotRun

@@ -58,7 +58,7 @@ type packedStrip struct {
 	Reasons  []string         `json:"reasons"`
 }
 
-// names lists the names of the values from 0 to last, with last.
+// names lists the names of the values from 0 to last, including last.
 func names[T interface {
 	~uint8
 	String() string
