@@ -1,4 +1,4 @@
-// The charts. uPlot draws axes, lines and bars; what it has no name for is drawn into its canvas.
+// The charts. uPlot draws axes, lines and bars. Other things are drawn into the canvas of uPlot.
 const drawings = {};
 const height = 230;
 const styles = [["blue", []], ["orange", [7, 4]], ["green", [2, 3]], ["pink", [10, 3, 2, 3]], ["gold", [4, 4]], ["sky", [12, 5]]];
@@ -14,7 +14,7 @@ const seconds = axis({size: 30, values: (u, all) => all.map(v => significantTick
 const lengths = axis({size: 58, values: (u, all) => all.map(v => v == null ? "" : tick(v)), space: 26});
 const logLengths = Object.assign({}, lengths, {splits: (u, i, lo, hi) => rounds(lo, hi, u.bbox.height / devicePixelRatio / 24), filter: (u, all) => all});
 
-// rounds are round numbers on a logarithmic axis, not more than fit.
+// rounds returns round numbers for a logarithmic axis, at most as many as have room.
 function rounds(lo, hi, most) {
   for (const steps of [[1, 2, 5], [1, 3], [1]]) {
     const all = [];
@@ -29,7 +29,7 @@ const logScale = {distr: 3, log: 10, range: (u, lo, hi) => logRange(lo, hi)};
 
 function significantTick(v) { return String(Math.round(v * 1000) / 1000); }
 
-// logRange is at least a factor of ten, in steps of a half.
+// logRange returns the range of a logarithmic axis: at least a factor of ten; its ends are powers of the square root of ten.
 function logRange(lo, hi) {
   if (!(lo > 0) || !(hi > 0)) return [1e3, 1e9];
   let a = Math.floor(2 * Math.log10(lo)) / 2, b = Math.ceil(2 * Math.log10(hi)) / 2;
@@ -47,13 +47,13 @@ function hatch(ctx, x, y, w, h, stroke, step = 7) {
   ctx.restore();
 }
 
-// inForce is from when to when a fault was in force, of the time until all was healthy again.
+// inForce returns the beginning and the end of the time in which a fault was active: after its injection and before its healing.
 function inForce(f) {
   const to = f.to < 0 ? Infinity : f.to;
   return [f.in || f.from, f.out ? (f.out < 0 ? to : f.out) : to];
 }
 
-// faults shades the windows of faults behind a chart over time, hatched where they are in force, and marks changes of roles.
+// faults shades the periods of faults behind a chart over time, and hatches them while the fault is active. It also marks role changes.
 function faults(run) {
   return {hooks: {drawClear: u => {
     const {ctx, bbox} = u;
@@ -98,7 +98,7 @@ function faults(run) {
       if (at < bbox.left || at > bbox.left + bbox.width) continue;
       const x = Math.min(at + 3, bbox.left + bbox.width - w - 2);
       level = x < free ? level + 1 : 0;
-      if (level > 3) continue; // the table below has all of them
+      if (level > 3) continue; // no room; the table below the chart lists all of them
       free = Math.max(free, x + w + 8);
       const y = bbox.top + bbox.height - 3 - level * 13 * devicePixelRatio;
       ctx.globalAlpha = 0.85; ctx.fillStyle = color("card"); ctx.fillRect(x - 2, y - 12 * devicePixelRatio, w + 4, 13 * devicePixelRatio);
@@ -108,7 +108,7 @@ function faults(run) {
   }}};
 }
 
-// outages draws a band where no worker was served, with its name.
+// outages draws a band with a name for each outage.
 function outages(run) {
   return {hooks: {draw: u => {
     const {ctx, bbox} = u, right = bbox.left + bbox.width, high = 4 * devicePixelRatio;
@@ -120,7 +120,7 @@ function outages(run) {
       if (b < bbox.left || a > right) continue;
       const y = bbox.top + bbox.height * 0.6, w = ctx.measureText(o.name).width, x = Math.max(Math.min(a, right - w - 2), bbox.left);
       ctx.fillStyle = color("overlap"); ctx.fillRect(a, y, Math.max(b - a, 2), high);
-      if (x < free) continue; // the table below has all of them
+      if (x < free) continue; // no room; the table below the chart lists all of them
       free = x + w + 8;
       ctx.globalAlpha = 0.85; ctx.fillStyle = color("card"); ctx.fillRect(x - 2, y - 13 * devicePixelRatio, w + 4, 13 * devicePixelRatio);
       ctx.globalAlpha = 1; ctx.fillStyle = color("overlap"); ctx.fillText(o.name, x, y);
@@ -129,7 +129,7 @@ function outages(run) {
   }}};
 }
 
-// phases shades every other phase of the load behind a chart over time, and names all of them at its foot.
+// phases shades every second phase of the load behind a chart over time. It writes the names of all phases at the bottom.
 function phases(run) {
   const each = (u, draw) => {
     const {ctx, bbox} = u, right = bbox.left + bbox.width;
@@ -150,24 +150,24 @@ function phases(run) {
   })}};
 }
 
-// chart makes a uPlot that follows its box's width and the theme. Data that a function returns is asked for again when it changes.
+// chart makes a uPlot that adapts to the width of its box and to the theme. The source is the data, or a function that update calls again.
 function chart(box, options, source) {
   const data = typeof source === "function" ? source() : source;
   const size = () => ({width: Math.max(box.clientWidth, 200), height: options.height || height});
   const u = new uPlot(Object.assign({padding: [8, 20, 0, 0], legend: {live: true, markers: {width: 0, fill: (u, i) => swatch(u.series[i])}}}, options, size()), data, box);
-  const rest = () => u.root.classList.toggle("rest", u.cursor.idx == null); // where no cursor is, a legend has no values
+  const rest = () => u.root.classList.toggle("rest", u.cursor.idx == null); // without a cursor, the legend has no values
   (u.hooks.setCursor = u.hooks.setCursor || []).push(rest);
   rest();
   new ResizeObserver(() => { const s = size(); if (s.width !== u.width) u.setSize(s); }).observe(box);
   return {redraw: () => u.redraw(false, true), update: () => u.setData(source()), plot: u};
 }
 
-// line is how a series is drawn: name is that of its colour.
+// line returns the style of a series; name is the name of its colour.
 function line(name, dash = [], width = 2) { return {stroke: () => color(name), width, dash, ink: `var(--${name})`}; }
 
 function stroke(i) { return line(...styles[i % styles.length]); }
 
-// swatch paints a line as long as a swatch of the legend, with the dashes of the series.
+// swatch paints the sample of a series for the legend: a line with the same dashes.
 function swatch({dash = [], ink}) {
   let at = 0;
   const stops = dash.map((long, i) => { const from = at; at += long; return `${i % 2 ? "transparent" : ink} ${from}px ${at}px`; });
@@ -196,7 +196,7 @@ drawings.latency = (box, run) => {
   const points = {show: () => run.series.at.length < 80, size: 4};
   for (const [tag, dash] of [["response", []], ["acquire", [7, 4]]]) for (const [q, name, width] of [["p50", "blue", 1.5], ["p99", "orange", 2.2], ["max", "pink", 1]]) {
     const known = s.lines[tag] && s.lines[tag][q];
-    if (!known || document.getElementById("data") && !known.some(v => v != null)) continue; // a line that comes later has a name
+    if (!known || document.getElementById("data") && !known.some(v => v != null)) continue; // a live page keeps lines that have no values yet
     lines.push(Object.assign(line(name, dash, width), {label: `${tag} ${q}`, points, value: (u, v) => duration(v)}));
     data.push(() => run.series.lines[tag][q]);
   }
@@ -212,7 +212,7 @@ const percentile = x => {
   return "p" + (100 * (1 - 1 / x)).toFixed(x < 5 ? 0 : places);
 };
 
-// percentiles draws distributions over 1/(1-q): every factor of ten is another nine.
+// percentiles draws distributions with 1/(1-q) as the x axis for the quantile q. Each factor of ten is one more nine, as from p99 to p99.9.
 function percentiles(box, all) {
   all = all.filter(l => l.points && l.points.length);
   if (!all.length) return null;
@@ -228,7 +228,7 @@ function percentiles(box, all) {
 
 const distribution = (run, tag, label) => ({label, points: run.series && run.series.lines[tag] && run.series.lines[tag].spectrum});
 
-// compared are the runs of the load that a chart is of.
+// compared returns the runs whose load is that of the chart.
 const compared = box => page.runs.filter(r => r.load === Number(box.dataset.load));
 
 drawings.spectrum = (box, run) => percentiles(box, [distribution(run, "response", "response"), distribution(run, "acquire", "acquire")]);
@@ -332,7 +332,7 @@ drawings.lorenz = (box, run) => {
   }, curve);
 };
 
-// mark draws a run's verdict as a shape: a disc passed, a cross failed, an empty square is undecided.
+// mark draws the verdict on a run as a shape: a disc = passed, a cross = failed, an empty square = undecided.
 function mark(ctx, status, x, y, r) {
   ctx.lineWidth = r / 2.2; ctx.setLineDash([]);
   ctx.strokeStyle = ctx.fillStyle = color({pass: "pass", fail: "fail"}[status] || "unsure");
@@ -364,9 +364,9 @@ drawings.pareto = box => {
       const tx = Math.max(x + 2 * r <= right ? x + 2 * r : x - 2 * r - w, bbox.left + r);
       const free = ty => ty > bbox.top + line / 2 && ty < bbox.top + bbox.height - line / 2 &&
         !taken.some(t => Math.abs(t.y - ty) < line && tx < t.x + t.w + r && t.x < tx + w + r);
-      const near = Array.from({length: 41}, (_, i) => y + (i % 2 ? 1 : -1) * Math.ceil(i / 2) * line / 2); // as near to its mark as it can be
+      const near = Array.from({length: 41}, (_, i) => y + (i % 2 ? 1 : -1) * Math.ceil(i / 2) * line / 2); // places to try, the nearest to the mark first
       const ty = near.find(free);
-      if (ty == null) continue; // the table names it
+      if (ty == null) continue; // no room; the table has the name
       taken.push({x: tx, y: ty, w});
       ctx.fillStyle = color("ink");
       ctx.fillText(run.name, tx, ty);

@@ -1,6 +1,6 @@
-// The live page: one run that grows. What arrives replaces what was there, so that nothing piles up.
+// The live page shows a run in progress. New data replace the old, so that the page does not grow.
 
-// live waits for the first frame and follows the events from then on.
+// live waits for the first frame, and then updates the page with each event.
 function live() {
   const run = {id: "run0", faults: [], phases: [], workers: [], series: {at: [], rate: [], lines: {}}, strip: null};
   page.runs = [run];
@@ -11,7 +11,7 @@ function live() {
     source.addEventListener("frame", e => { show(run, JSON.parse(e.data)); if (run.workers.length) ready(); });
     source.addEventListener("end", e => {
       source.close();
-      if (JSON.parse(e.data).report) location.reload(); // the same page is the report now
+      if (JSON.parse(e.data).report) location.reload(); // the run has ended: the same address now has the report
       else document.getElementById("stage").textContent = "It has ended, without a report.";
     });
     source.onerror = () => { document.getElementById("stage").textContent = "The connection is lost; it is tried again."; };
@@ -42,7 +42,7 @@ function show(run, f) {
   refresh(["shares", "lorenz", "waits"]);
 }
 
-// lanes makes the report's strip of what the workers did: a cell of the run is a bucket.
+// lanes converts the lanes of the workers to the strip of a report; each cell becomes a bucket.
 function lanes(run, l) {
   document.getElementById("lanes").hidden = !l;
   if (!l) return;

@@ -1,8 +1,8 @@
 "use strict";
-// What all parts share: the data, units, colours that follow the theme, and drawing when something comes into sight.
+// Code for all parts of the page: the data, units, the colours of the theme, and drawing of a part when it becomes visible.
 const page = {runs: [], bytes: null, drawn: [], waiting: new Map(), strips: {}};
 
-const palette = new Map(); // of the theme that is shown
+const palette = new Map(); // colours of the current theme, by name
 
 function color(name) {
   if (!palette.has(name)) palette.set(name, getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim());
@@ -24,7 +24,7 @@ function duration(ns) {
   return significant(ns / 1e9) + " s";
 }
 
-// tick is a duration on an axis, without digits that say nothing.
+// tick formats a duration for an axis, without needless digits.
 function tick(ns) { return duration(ns).replace(/\.0+ /, " ").replace(/(\.\d*?)0+ /, "$1 "); }
 
 function count(n) { return Math.round(n).toString().replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f"); }
@@ -55,7 +55,7 @@ async function unpack() {
   page.bytes = all.subarray(4 + size);
 }
 
-// Numbers reads the integers that lie in a piece of the bytes.
+// Numbers reads the integers in a range of the bytes.
 class Numbers {
   constructor(at) { this.b = page.bytes; this.i = at.at; this.end = at.at + at.size; }
   get more() { return this.i < this.end; }
@@ -101,7 +101,7 @@ function plan() {
     const [name, part] = kind.split("-");
     page.waiting.set(box, b => drawings[name](b, run, part));
     const place = box.getBoundingClientRect();
-    if (place.width && place.top < innerHeight) draw(box); // at once: who takes a picture of the page scrolls nowhere
+    if (place.width && place.top < innerHeight) draw(box); // draw it immediately: a program that takes a picture of the page does not scroll
     else seen.observe(box);
   }
 }
@@ -144,7 +144,7 @@ async function start() {
   let before = "";
   addEventListener("beforeprint", () => {
     before = document.documentElement.dataset.theme || "";
-    for (const d of document.querySelectorAll("details:not(.fold)")) d.open = true; // of many runs those are printed that were opened
+    for (const d of document.querySelectorAll("details:not(.fold)")) d.open = true; // of many runs, only those that the reader has opened are printed
     drawAll();
     theme("light");
   });

@@ -1,4 +1,4 @@
-// The ownership strip: a lane a worker, from the whole run down to microseconds.
+// The ownership strip shows who held the lock when. Each worker has a lane. The view goes from the whole run down to microseconds.
 const gutter = 44, rails = 34, foot = 22;
 
 function readVisits(at) {
@@ -36,7 +36,8 @@ function readOverlaps(at) {
   return all;
 }
 
-// shade is how dark a cell is of which a share was held: in eighths, and at least one if it was held at all. human.Shade says the same.
+// shade returns how dark a cell is, from 0 to 8, for the share of its time in which the lock was held. Only the share 0 gives 0. human.Shade
+// does the same.
 const shades = 8, shade = share => share > 0 ? Math.min(Math.max(Math.round(shades * share), 1), shades) : 0;
 
 class Strip {
@@ -70,12 +71,12 @@ class Strip {
     this.listen();
   }
 
-  // name is the number of the worker in a row.
+  // name returns the number of the worker in a row.
   name(row) { return this.s.names ? this.s.names[row] : row; }
 
   get start() { return this.s.from || 0; }
 
-  // follow shows a later piece of a run that goes on.
+  // follow shows the latest part of a run in progress.
   follow(s) {
     const whole = this.view[0] <= this.start && this.view[1] >= this.s.end;
     this.s = s;
@@ -90,7 +91,7 @@ class Strip {
       box.append(element("span", {}, c, " " + text));
       return () => { const x = c.getContext("2d"); x.clearRect(0, 0, 44, 24); paint(x); };
     };
-    const kept = this.s.names ? () => () => {} : item; // of a run that goes on nothing is kept but sums
+    const kept = this.s.names ? () => () => {} : item; // of a run in progress, the page has no single visits, only sums
     this.swatches = [
       item("holds, the darker the more of the time", x => {
         x.fillStyle = color("hold");
@@ -120,7 +121,7 @@ class Strip {
     c.addEventListener("pointerup", e => { if (grabbed && !moved) this.click(e.offsetX, e.offsetY); grabbed = null; });
     c.addEventListener("dblclick", e => this.zoom(1 / 8, this.time(e.offsetX)));
     c.addEventListener("wheel", e => {
-      if (!e.ctrlKey && document.activeElement !== c) return; // the page scrolls
+      if (!e.ctrlKey && document.activeElement !== c) return; // the wheel then scrolls the page
       e.preventDefault();
       this.zoom(Math.exp(e.deltaY / 300), this.time(e.offsetX));
     }, {passive: false});
@@ -145,7 +146,7 @@ class Strip {
 
   pan(by) { const d = by * (this.view[1] - this.view[0]); this.show(this.view[0] + d, this.view[1] + d); }
 
-  // jump shows the next overlap, large enough to see what happened.
+  // jump shows the next overlap, enlarged so that the reader sees what happened.
   jump(step, span) {
     const n = this.overlaps.length;
     if (!n) return;
@@ -195,7 +196,7 @@ class Strip {
     this.labels(ctx);
   }
 
-  // parts cuts the view into pieces of which all visits are kept and others.
+  // parts divides the view into two kinds of parts: exact ones, of which the page has all visits, and others, of which it has only sums.
   parts() {
     const [a, b] = this.view, parts = [];
     let at = a;
@@ -210,20 +211,20 @@ class Strip {
     return parts;
   }
 
-  // below is how many visits of a row begin before t.
+  // below returns the number of visits in a row that begin before t.
   below(row, t) {
     let lo = 0, hi = row.length;
     while (lo < hi) { const m = (lo + hi) >> 1; row[m].from < t ? lo = m + 1 : hi = m; }
     return lo;
   }
 
-  // seen calls back for each visit of a worker that has something between two times.
+  // seen calls the function each for every visit of a worker that overlaps the period from "from" to "to".
   seen(w, from, to, each) {
     const row = this.rows[w] || [];
     for (let i = Math.max(this.below(row, from) - 1, 0); i < row.length && row[i].from <= to; i++) if (row[i].end >= from) each(row[i]);
   }
 
-  // tooLate hatches where a worker went on after its lease.
+  // tooLate hatches the times in which a worker went on after the end of its lease.
   tooLate(ctx, {from, to}) {
     for (let w = 0; w < this.s.workers; w++) this.seen(w, from, to, v => {
       const l = this.at(Math.max(v.believed, from)), r = this.at(Math.min(v.held, to));
@@ -231,12 +232,12 @@ class Strip {
     });
   }
 
-  // shares are for how much of the time of each cell, a column of pixels, each worker waited and held: of single visits where they are
-  // kept, of sums elsewhere.
+  // shares returns, for each worker and each cell (a column of pixels), for which share of the time the worker waited and held the lock.
+  // It uses single visits in exact parts, and sums in the other parts.
   shares(parts) {
     const W = this.width, rows = this.s.workers, waited = new Float32Array(rows * W), held = new Float32Array(rows * W);
     const column = t => (t - this.view[0]) * W / (this.view[1] - this.view[0]);
-    const cells = (from, to, each) => { // with how much of each lies between
+    const cells = (from, to, each) => { // also passes the share of each cell that lies between the times
       const a = column(from), b = column(to);
       for (let i = Math.min(Math.floor(a), W - 1), end = Math.min(Math.max(Math.ceil(b), i + 1), W); i < end; i++) each(i, Math.max(Math.min(b, i + 1) - Math.max(a, i), 1e-6));
     };
@@ -263,7 +264,7 @@ class Strip {
     return {waited, held};
   }
 
-  // lanes paints shares: a picture with a row a worker, stretched to the lanes.
+  // lanes paints the shares: first as a picture with one row of pixels for each worker, which it then stretches to the lanes.
   lanes(ctx, parts) {
     const W = this.width, rows = this.s.workers, all = this.shares(parts);
     const image = (shares, name) => {
@@ -281,20 +282,20 @@ class Strip {
     }
   }
 
-  // bucket is how much time a piece of that picture stands for of which only sums are kept.
+  // bucket returns the length of time for which the tier in use has one sum.
   bucket() { return (this.s.end - this.start) / this.s.tiers[this.tier()].buckets; }
 
-  // tier is the finest picture of the run that is not much finer than the screen.
+  // tier returns the number of the finest picture of the whole run that is not much finer than the screen.
   tier() {
     let k = this.s.tiers.length - 1;
     while (k > 0 && this.s.tiers[k].buckets * (this.view[1] - this.view[0]) / (this.s.end - this.start) > 4 * this.width) k--;
     return k;
   }
 
-  // clashes draws overlaps over everything, never narrower than can be seen, and in the rail above the lanes.
+  // clashes draws the overlaps on top of the lanes, and in the rail above the lanes. They are always wide enough to be visible.
   clashes(ctx) {
     const [a, b] = this.view, W = this.width, dots = Array.from({length: this.s.workers + 1}, () => new Uint8Array(W + 4));
-    const dot = (row, x0, x1, old) => { // 2: an overlap, 1: one after a lease
+    const dot = (row, x0, x1, old) => { // sets 2 for an overlap, or 1 for an overlap after the end of a lease
       for (let x = Math.max(0, Math.round(x0 - gutter) - 1); x <= Math.min(W, Math.max(x1, x0 + 1) - gutter + 1); x++) if (row[x] < 2) row[x] = old ? 1 : 2;
     };
     const rail = dots[this.s.workers], large = [];
@@ -320,7 +321,7 @@ class Strip {
     }
   }
 
-  // traces draws what is not listed one by one: a mark, or a line where all that is known is that it was somewhere in there.
+  // traces draws the overlaps that are not in the list: as a mark or, if only a longer period is known in which they lie, as a line.
   traces(ctx, dots, dot) {
     const k = this.tier(), n = this.s.tiers[k].buckets, wide = this.bucket(), at = this.s.planes[k][2].at;
     const first = Math.max(0, Math.floor((this.view[0] - this.start) / wide)), last = Math.min(n - 1, Math.floor((this.view[1] - this.start) / wide));
@@ -411,7 +412,7 @@ class Strip {
 
   message(text) { this.detail.hidden = false; this.detail.replaceChildren(element("p", {class: "note", text})); }
 
-  // tell lists the operations of visits that were there between from and to.
+  // tell lists the operations of the visits that overlap the period from "from" to "to".
   tell(from, to, key, title, wanted) {
     const ops = [];
     for (const row of this.rows) if (row) for (let i = Math.max(0, this.below(row, from) - 1); i < row.length && row[i].from <= to; i++) {
@@ -448,7 +449,7 @@ function operations(v, ops, {outcomes, reasons}) {
   if (v.relCall !== Infinity) add(v.relCall, v.relReturn, `release: ${outcomes[v.release]}`, v.release !== 1);
 }
 
-// channels are the red, green and blue of a colour as the style sheet writes it: #rrggbb.
+// channels returns red, green and blue of a colour that is written as #rrggbb.
 function channels(text) { return [1, 3, 5].map(i => parseInt(text.slice(i, i + 2), 16)); }
 
 function late(ctx, x, y, w, h) {
@@ -459,7 +460,7 @@ function late(ctx, x, y, w, h) {
   ctx.restore();
 }
 
-// clash marks an overlap: a colour and a cross, or a bar across the lane where there is no room for one.
+// clash marks an overlap by a colour and a cross. If there is no room for the cross, it draws a bar across the lane.
 function clash(ctx, x, y, w, h, old) {
   ctx.save();
   ctx.fillStyle = color(old ? "late" : "overlap");
