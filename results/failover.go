@@ -48,8 +48,8 @@ type Failover struct {
 	away  int // number of Unfinished runs in which no server was back at the end
 }
 
-// Rate says how often an event happened. Times counts the cases in which it did. Of counts all cases for which this
-// is known.
+// Rate says how often an event happened: Times is the number of cases in which it did. The field Of is the number of
+// all cases for which this is known.
 type Rate struct {
 	Times int     `json:"times"`
 	Of    int     `json:"of"`

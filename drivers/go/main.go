@@ -144,8 +144,8 @@ func (i input) Read(b []byte) (int, error) {
 	return i.File.Read(b)
 }
 
-// say queues a message. One goroutine writes all queued messages with one call: a write for each message would take
-// longer than a call of the lock.
+// say queues a message. The goroutine that writes takes all queued messages with one call: a write for each message
+// would take longer than a call of the lock.
 func (s *server) say(message any) {
 	text, err := json.Marshal(message)
 	if err != nil {

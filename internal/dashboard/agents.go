@@ -47,8 +47,8 @@ func agents(c canvas, s *measure.Snapshot) {
 	}
 }
 
-// agent shows an agent in a row: its rate, how late its history arrives, how many bytes of history it still keeps,
-// and the largest possible error of its clock.
+// agent shows an agent in a row: its rate and how late its history arrives. The row also has the number of bytes of
+// history that the agent still keeps, and the largest possible error of its clock.
 func agent(c canvas, y int, a *results.LiveAgent, now time.Duration) {
 	if a.Lost != "" {
 		c.put(0, y, bad, cut(fmt.Sprintf("%s on %s LOST at %.1f s", a.Name, a.Host, a.UpTo.Seconds()), c.w))

@@ -187,7 +187,7 @@ func (d *Dashboard) kill() {
 	}
 }
 
-// Factors by which the keys + and - change the rate. One key undoes the other.
+// Factors by which the keys + and - change the rate. Each key undoes the other.
 const (
 	faster = 1.25
 	slower = 1 / faster

@@ -53,8 +53,8 @@ func (*cohorts) Close() error { return nil }
 
 type cohortsKey struct{ client redis.UniversalClient }
 
-// cohort is the group of workers of a process that want the same key. One of them, the leader, asks the server or
-// holds the lock. The others wait in line.
+// cohort is the group of workers of a process that want the same key. Its leader asks the server or holds the lock.
+// The others wait in line.
 type cohort struct {
 	mu     sync.Mutex
 	leader *cohortPlace
@@ -274,8 +274,8 @@ func (l *cohortLock) Release(ctx context.Context, lease locks.Lease) error {
 }
 
 // pass gives the lock to the next worker in line, and reports whether it did. The rest of the lease must suit the
-// TTL that this worker wants: it must be at least half of the TTL, and with spare added at most the TTL. pass
-// returns false if the end of the lease is vague, because the worker could not be told when the lease ends.
+// TTL that this worker wants. It must be at least half of the TTL, and with spare added at most the TTL. If the end
+// of the lease is vague, pass returns false, because the worker could not be told when the lease ends.
 func (c *cohort) pass() bool {
 	if len(c.line) == 0 || c.passed+1 == cohortHolds || c.vague {
 		return false

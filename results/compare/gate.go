@@ -195,8 +195,8 @@ func (g *Gate) Check(runs []*results.Run) GateResult {
 	return r
 }
 
-// outcome returns the status for a measured value. If the value is only a lower bound of the true value, it can only
-// prove two things: that the true value exceeds an upper limit, or that it satisfies a lower limit.
+// outcome returns the status for a measured value. The value may be only a lower bound of the true value. Then it
+// can prove only two things: the true value exceeds an upper limit, or it satisfies a lower limit.
 func (g *Gate) outcome(v float64, support results.Support) GateStatus {
 	holds, fromAbove := g.holds(v), !strings.HasPrefix(g.op, ">")
 	switch {

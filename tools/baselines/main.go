@@ -210,8 +210,8 @@ func (c cost) near(want cost) bool {
 	return close(c.RoundTrips, want.RoundTrips) && close(c.Commands, want.Commands)
 }
 
-// rounded rounds to tenths. Smaller fractions come from visits in progress at the start and end of a run: no lock
-// costs a fraction of a round trip that is less than a tenth.
+// rounded rounds to tenths. Smaller fractions come from visits in progress at the start and end of a run. They are
+// no real costs, because no lock needs such a fraction of a round trip.
 func (c cost) rounded() cost {
 	return cost{math.Round(c.RoundTrips*10) / 10, math.Round(c.Commands*10) / 10}
 }

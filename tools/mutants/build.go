@@ -36,7 +36,7 @@ var mutated = []struct {
 	{"redlock", "redlock", "redlock", []string{"locks/catalogue/redlock.go"}},
 }
 
-// mutant is a copy of a lock with one change. One program contains all copies, so each name that a copy declares has
+// mutant is a copy of a lock with one change. All copies are in one program, so each name that a copy declares has
 // the number of its mutant.
 type mutant struct {
 	mutation

@@ -27,7 +27,8 @@ type span struct {
 }
 
 // spans splits a terminal row into spans. The row has the styles as escape sequences of tmux (ECMA-48, select
-// graphic rendition); now is the style at the start of the row, and then that at its end.
+// graphic rendition). The argument now is the style at the start of the row; spans changes it to the style at the
+// end.
 func spans(row string, now *look) (all []span) {
 	for row != "" {
 		if codes, ok := strings.CutPrefix(row, "\x1b["); ok {
