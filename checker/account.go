@@ -9,15 +9,15 @@ import (
 	"hammerlock/model"
 )
 
-// account lists the violations in the cheapest story of a page. A story explains all answers of the page; its cost is
-// the number and kind of its violations (see package model).
+// account lists the violations in the story of a page. A story is an order of events that explains all answers of the
+// page. If there are several, the cheapest one is taken, with the fewest and mildest violations: see package model.
 type account struct {
 	slips  []slip
 	broke  map[int32]int   // hold -> the first slip that ended it although its lease was guaranteed
-	ofHold map[int32][]int // hold -> the slips that it made, or that were made against it
+	ofHold map[int32][]int // hold -> the slips of this hold, and those that harmed it
 	shared bool            // holds of the page share the lock (readers, or permits)
 	untold bool            // there is no story: the model does not support the page, or found none in time
-	loose  freeing         // set if shared: releases of holds that were over
+	loose  freeing         // set if shared: releases of holds that had already ended
 }
 
 func newAccount() *account { return &account{broke: map[int32]int{}, ofHold: map[int32][]int{}} }
@@ -27,19 +27,19 @@ func noStory(shared bool) *account { return &account{untold: true, shared: share
 // slip is a step of a story that a correct lock makes only if its servers forget something.
 type slip struct {
 	model.Step
-	hold, against int32   // indices in Case.holds; -1 = none. A release of a worker that held nothing has only against
+	hold, against int32   // indices in Case.holds; -1 = none
 	op            int32   // index of the call in Ops
-	first         int     // index of the slip that caused this one: its own index, or that of an earlier slip
+	first         int     // index of the earlier slip that caused this one; its own index if none did
 	why           *window // what made servers forget; nil if the lock is wrong
 	told          bool    // a double grant was already explained by this slip
 }
 
-// A long page is explained in parts of partHolds holds, because the search takes about 300 bytes for each hold. Parts
-// cause no false violation: if a history is legal, it is legal without some of its holds. A part is explained together
-// with besideHolds holds before and after it.
+// A page with many holds is explained in parts of partHolds holds, because the search takes about 300 bytes for each
+// hold. Parts cause no false violation: if a history is legal, it is legal without some of its holds. Each part is
+// explained together with besideHolds holds before it and after it.
 const partHolds, besideHolds = 1 << 17, 1 << 10
 
-// tell returns the account of a page.
+// tell returns the account of the page that has these holds. Each account is computed once.
 func (c *Case) tell(holds []int32) *account {
 	if c.stories == nil {
 		c.stories = map[int32]*account{}
@@ -53,9 +53,9 @@ func (c *Case) tell(holds []int32) *account {
 	return t
 }
 
-// account computes the result of tell. All exclusive holds have one story together. Each shared hold has a story of its
-// own, together with the holds that exclude it: the answers to a shared hold depend only on its own lease. Another
-// check tells whether the shared holds fit together: see Promise in METHOD.md.
+// account computes the result of the method tell. All exclusive holds have one story together. Each shared hold has a
+// story of its own, with the holds that exclude it: the answers to a shared hold depend only on its own lease. Whether
+// shared holds fit together is another check: see Promise in METHOD.md.
 func (c *Case) account(holds []int32) *account {
 	t := newAccount()
 	alone, shared := c.split(holds)
@@ -94,9 +94,9 @@ func (c *Case) split(holds []int32) (alone, shared []int32) {
 	return alone, shared
 }
 
-// excluders lists a hold, and the holds that exclude it and were requested before its last answer. For a shared hold
-// these are all exclusive holds; for an exclusive hold, the first shared hold that was granted. A shared hold and the
-// exclusive hold that it was upgraded to do not exclude each other.
+// excluders lists hold n, and the holds that exclude it and were requested before its last answer. For a shared hold
+// these are all exclusive holds. For an exclusive hold it is only the first shared hold that was granted. A shared
+// hold and the exclusive hold that it was upgraded to do not exclude each other.
 func (c *Case) excluders(n int32, alone, shared []int32) []int32 {
 	h, list := &c.holds[n], []int32{n}
 	last := h.Return
@@ -168,9 +168,9 @@ func (c *Case) among(holds []int32) *account {
 	return t
 }
 
-// loosen lists releases of holds that were over, if holds share the lock: such a release may have freed another hold.
-// If the lock does not check the owner, an "ok" proves little. Then the list also has releases of holds that may have
-// been over, or were never granted.
+// loosen fills t.loose, if holds share the lock, with releases of holds that had already ended: such a release may
+// have freed another hold. If the lock does not check the owner, the answer "ok" proves little. Then t.loose also has
+// successful releases of holds that may have ended, or may never have been granted.
 func (t *account) loosen(r *ruler, shared []int32) {
 	c := r.c
 	for i := range t.slips {
@@ -195,14 +195,15 @@ func (t *account) loosen(r *ruler, shared []int32) {
 	}
 }
 
-// freeing is a list of releases, sorted by call. until[i] is the latest return of ops[0] to ops[i].
+// freeing is a list of releases, given by their indices in Ops and sorted by call. The time until[i] is the latest
+// return of ops[0] to ops[i].
 type freeing struct {
 	ops   []int32
 	until []time.Duration
 }
 
-// freed looks at the releases in t.loose that were called before the moment `by` and returned after the moment `since`.
-// It returns the one that was called last; -1 if none exists.
+// freed searches t.loose for releases that were called before the moment `by` and returned after the moment `since`.
+// It returns the index in Ops of the one that was called last; -1 if none exists.
 func (t *account) freed(c *Case, since, by time.Duration) int32 {
 	f := &t.loose
 	at, _ := slices.BinarySearchFunc(f.ops, by, func(n int32, t time.Duration) int {
@@ -222,8 +223,8 @@ func (t *account) robbed(n int32) bool {
 	return ok && t.slips[k].deviates(history.ForeignRelease)
 }
 
-// slips adds the slips in a story of some holds. A holder that lost the lock by a slip does not know that, so its later
-// slips are attributed to the same slip.
+// slips reads the story s and adds its slips to the account, but only those of the holds from first to last. A holder
+// that lost the lock by a slip does not know that. So its later slips count as consequences of the same slip.
 func (c *Case) slips(t *account, p *pages, s *model.Story, first, last int32) {
 	led, held := map[int32]int{}, []int32(nil)
 	for i := range s.Steps {
@@ -274,7 +275,8 @@ func (t *account) knows(h int32, x *model.Step) bool {
 	})
 }
 
-// hold is the index in the case of a hold of the page. A release of a worker that held nothing has -1.
+// hold converts the index of a hold in the page to its index in the case. It returns -1 for a release by a worker that
+// held nothing.
 func (p *pages) hold(n int32) int32 {
 	if n < 0 || int(n) >= len(p.holds) {
 		return -1
@@ -284,9 +286,9 @@ func (p *pages) hold(n int32) int32 {
 
 func (k *slip) deviates(cause string) bool { return k.Deviation != nil && k.Deviation.Name == cause }
 
-// of finds the slip that explains why two workers held the lock at once; -1 if none exists. Such a slip ended one of
-// the two holds although its lease was guaranteed, or it is an answer to one of the two holds. Slips of the lock come
-// before data losses of the servers, because the lock is wrong in any case.
+// of returns the index of the slip that explains why the two holds of a pair overlap; -1 if no slip does. Such a slip
+// belongs to one of the two holds, or ended one of them although its lease was guaranteed. If there are several, slips
+// of the lock come before data losses of the servers, because the lock is wrong in any case.
 func (t *account) of(p pair) int {
 	best, class := -1, 4
 	look := func(n int, broke bool) {
@@ -317,8 +319,8 @@ func (t *account) of(p pair) int {
 	return best
 }
 
-// names returns the finding for two overlapping holds, with the cause of the slip that explains the overlap. The result
-// ok is false if no slip explains the overlap.
+// names returns a finding for the overlap of two holds. Its cause is that of the slip, the wrong step in the page's
+// story, which explains the overlap. The result ok is false if no slip does.
 func (c *Case) names(t *account, p pair) (f finding, ok bool) {
 	n := t.of(p)
 	if n < 0 {
@@ -345,12 +347,13 @@ func (c *Case) names(t *account, p pair) (f finding, ok bool) {
 	return f, true
 }
 
-// gaveBack reports whether a later extension of the hold had no answer: a library that cannot extend may release.
+// gaveBack reports whether the lock may have released the hold of a slip without a call: a later extension had no
+// answer. Some libraries release a lock that they cannot extend.
 func (c *Case) gaveBack(k *slip) bool {
 	return c.unheard(&c.holds[k.hold], c.Ops[k.op].Return, history.Forever) >= 0
 }
 
-// doubles adds the double grants of the story that no pair of overlapping holds has shown.
+// doubles reports the double grants of the story that no pair of overlapping holds has shown.
 func (x *examiner) doubles() {
 	for n := range x.told.slips {
 		k := &x.told.slips[n]

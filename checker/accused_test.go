@@ -214,8 +214,8 @@ var onceAccused = map[string]func(s *script){
 	},
 }
 
-// renewedUnseen is a lease of a driver that renews. An extension without an answer stands for all renewals of the
-// hold.
+// renewedUnseen is a lease of a lock that runs in a program of its own and renews. A single extension without an
+// answer stands for all renewals of the hold.
 func renewedUnseen(s *script, over time.Duration) history.ID {
 	s.Claims.Renews, s.Bounds.Gap = true, 10*ms
 	s.Measured = &history.Measured{Driver: &history.Driver{}}
@@ -249,7 +249,8 @@ func askedInVain(s *script) {
 	s.denied(a, 310, 311)
 }
 
-// gaveUpEarly announces a loss before the lease is over, and answers the release that follows by itself.
+// gaveUpEarly is a lock that announces a loss before the lease is over. It then answers the release without
+// its server.
 func gaveUpEarly(s *script, at time.Duration) {
 	s.Claims.Renews = true
 	a := s.acquire(1, 0, 1, 300)
@@ -258,8 +259,8 @@ func gaveUpEarly(s *script, at time.Duration) {
 	s.release(s.acquire(2, 450, 451, 300), 460, 461)
 }
 
-// stillFailing are such histories without the excuse, or beside a disturbance that excuses nothing, and a cause that
-// they fail with.
+// stillFailing has histories of wrong locks that must fail: they have no excuse, or only a disturbance that excuses
+// nothing. The text want is the cause.
 var stillFailing = map[string]struct {
 	want  string
 	write func(s *script)
@@ -349,8 +350,9 @@ var stillFailing = map[string]struct {
 	}},
 }
 
-// forgottenBefore has three grants. The second was called after the first and answered after the third, when its own
-// lease was over. To be over before the third grant, it must have begun before the first hold was given back.
+// forgottenBefore has three grants. The second was called after the first, and answered after the third, when its
+// own lease was over. To be over before the third grant, the second hold must have begun before the first one was
+// given back.
 func forgottenBefore(s *script) {
 	a := s.acquire(1, 0, 1, 300)
 	b := s.acquire(2, 50, 500, 300)
@@ -368,8 +370,8 @@ func toldLate(s *script) history.ID {
 	return a
 }
 
-// extendedTwice is a lease whose first extension had no answer, and whose second extension succeeded. Another worker is
-// granted the lock when the lease by the first extension may have been over.
+// extendedTwice is a lease with two extensions: the first had no answer, and the second succeeded. Another worker is
+// granted the lock at a time when the lease by the first extension may have ended.
 func extendedTwice(s *script) {
 	a := s.acquire(1, 0, 1, 300)
 	x := s.extend(a, 50, 60, 300)

@@ -19,8 +19,9 @@ var Activity = Checker{
 	Check: judgeActivity,
 }
 
-// A run with fewer contended hand-offs does not test the lock. If a larger share of the outcomes is unknown, the
-// unknown outcomes can hide any violation.
+// A hand-off goes from the release of one worker to the grant of another. A run with fewer than enoughHandOffs
+// contended hand-offs does not test the lock. If the share of unknown outcomes is larger than tooManyUnknowns, these
+// can hide any violation.
 const (
 	enoughHandOffs  = 20
 	tooManyUnknowns = 0.1
@@ -63,7 +64,7 @@ func judgeActivity(c *Case) Verdict {
 	return v
 }
 
-// atMost bounds the rate of violations after n occasions without one, by the rule of three.
+// atMost says in words how often a violation may occur, if n occasions passed without one (rule of three).
 func atMost(n int64) string {
 	if n <= 3 {
 		return "too few to bound their rate"
@@ -73,8 +74,8 @@ func atMost(n int64) string {
 
 type effort struct{ holds, handOffs, known, unknown int64 }
 
-// effort counts holds, hand-offs and outcomes. A hand-off is contended if the new holder waited during the hold before,
-// or if a worker was refused between the two grants.
+// effort counts holds, hand-offs and outcomes. A hand-off is contended in two cases: the new holder was already
+// waiting during the earlier hold, or a worker was refused between the two grants.
 func (c *Case) effort() (e effort) {
 	type last struct {
 		hold    int32 // index, plus one; 0 = none
@@ -86,8 +87,8 @@ func (c *Case) effort() (e effort) {
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		switch op.Kind {
-		// Acquires and Extends do not count: they hide nothing if their outcome is unknown. Neither does a release of a
-		// hold that may never have been granted.
+		// Acquires and Extends are left out: without an answer they hide no violation. A release is left out, too, if
+		// its hold may never have been granted.
 		case history.Release, history.Store:
 			if op.Kind == history.Release && !c.had(op) {
 				break
@@ -134,13 +135,14 @@ func (c *Case) effort() (e effort) {
 	return e
 }
 
-// had is false if the hold of a release may never have been granted.
+// had reports whether the hold of a release was certainly granted. If the history does not have the hold, had
+// returns true.
 func (c *Case) had(op *history.Op) bool {
 	h := c.hold(op.Hold)
 	return h == nil || h.Outcome == history.OK
 }
 
-// stoodLongest is the longest pause of a process; nil if there was none.
+// stoodLongest is the longest pause of a process; nil if none existed.
 func (c *Case) stoodLongest() (longest *window) {
 	for i := range c.windows {
 		w := &c.windows[i]
@@ -169,8 +171,8 @@ func (c *Case) failures() (doubts []string) {
 	return doubts
 }
 
-// enoughOfAFault is a share of the planned length of a fault. A fault that was in force for a smaller share was too
-// short.
+// enoughOfAFault is a share of the planned length of a fault. A fault that was in force for a smaller share was
+// too short.
 const enoughOfAFault = 0.5
 
 // coincided tells, for each fault in the header, whether a worker held the lock or waited for it during the fault.

@@ -13,8 +13,8 @@ import (
 	"hammerlock/history"
 )
 
-// legal reports whether a right lock can have given these answers to a hold that has the lock to itself. It tries all
-// instants. The lease ends between one tick less and one tick more than its length after the last call that set it.
+// legal reports whether a right lock can have given these answers, if only one hold exists. It tries all instants. A
+// lease ends, by its server's clock, up to one tick earlier or later than its length after the last call that set it.
 func legal(t told, expires bool) bool {
 	var calls []*history.Op
 	for _, op := range []*history.Op{t.acquire, t.extend, t.release} {
@@ -42,8 +42,8 @@ func legal(t told, expires bool) bool {
 	return draw(0)
 }
 
-// shownNothing reports whether an answer proves nothing, because another call of the same hold may have come in
-// between.
+// shownNothing reports whether an answer proves nothing, because another call of the same hold may have taken effect
+// during the call.
 func shownNothing(t told, op *history.Op) bool {
 	if op.Outcome != history.Failed || op.Reason != history.Conflict {
 		return false
@@ -57,8 +57,8 @@ func shownNothing(t told, op *history.Op) bool {
 	return false
 }
 
-// inOrder reports whether calls that took effect at these instants were answered rightly. Calls of the same instant may
-// have any order. A call without an answer may have had no effect.
+// inOrder reports whether the answers to the calls are right if the calls took effect at the given instants. Calls
+// with the same instant may have any order. A call without an answer may have had no effect.
 func inOrder(calls []*history.Op, at []time.Duration, expires bool) bool {
 	var next func(done int, held bool, begin time.Duration) bool
 	next = func(done int, held bool, begin time.Duration) bool {
@@ -289,8 +289,8 @@ func truth(h *history.History, draw func(n int) int) *history.History {
 	return &was
 }
 
-// If the judge calls an overlap certain, it is one for all clocks. If times overlap as they stand, the judge counts
-// that.
+// The judge may call an overlap certain only if it exists for all possible clocks. It must report every overlap of the
+// stamps as certain or as possible.
 func TestSlackAgainstOracle(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	proven, possibly, lost := 0, 0, 0
@@ -356,8 +356,8 @@ func tryBefore(c *Case, k int) *history.Op {
 	return nil
 }
 
-// overexposed finds a hold whose Exposed is wrong: it must be true if a try was certainly made during the hold,
-// whatever the clocks show, and else false.
+// overexposed finds a hold whose field Exposed is wrong. The field must be true if, whatever the clocks show, another
+// worker certainly tried during the hold; otherwise it must be false.
 func overexposed(c *Case) string {
 	for i := range c.holds {
 		h := &c.holds[i]

@@ -166,8 +166,8 @@ func inProcesses(n int) *history.History {
 	return h
 }
 
-// crowded is a legal history of a lock with many holders at the same time: 40 permits are always taken; or ten readers
-// hold the lock, and then a writer.
+// crowded is a legal history of a lock with many holders at the same time. Either 40 permits are always taken, or ten
+// readers hold the lock, and then a writer.
 func crowded(n int, claims history.Claims) *history.History {
 	const workers, ttl = 64, time.Second
 	h := &history.History{Ops: make([]history.Op, 0, n)}
@@ -271,8 +271,8 @@ func BenchmarkViolations(b *testing.B) {
 	}
 }
 
-// lateHolders is one page whose holders all store much later than their deadlines. Many others held the lock in
-// between, and page views are lost.
+// lateHolders is the history of one page. All its holders store much later than their deadlines, when many others have
+// held the lock, so page views are lost.
 func lateHolders(n int, late time.Duration) *history.History {
 	h := &history.History{}
 	h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true}
@@ -338,8 +338,8 @@ func faulty(h *history.History, faults int) {
 	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 }
 
-// heldForEver is a page whose lock one worker holds to the end, while the lock grants it to one other worker after the
-// other.
+// heldForEver is a page whose lock one worker holds to the end. Meanwhile the lock is granted to another worker again
+// and again.
 func heldForEver(n int) *history.History {
 	s := newScript()
 	s.Sites = 1
@@ -416,8 +416,8 @@ func perOp(b *testing.B, n int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/history-op")
 }
 
-// contended is one page for which all workers try at the same time: each grant is called when the visit before has
-// begun.
+// contended is one page for which all workers try at the same time. Each grant is called as soon as the visit before
+// it has begun.
 func contended(n int) *history.History {
 	h := &history.History{}
 	h.Claims = history.Claims{Excludes: true, Owned: true}
@@ -469,8 +469,9 @@ func BenchmarkAgainstPorcupine(b *testing.B) {
 	}
 }
 
-// BenchmarkLong judges files as long as the memory, or longer: CHECKER_BENCH=100000000 go test ./checker -run '^$'
-// -bench Long -benchtime 1x. LONG_FILE=file keeps a file, to judge it under a memory limit.
+// BenchmarkLong judges files that are as long as the memory, or longer. Run it with CHECKER_BENCH=100000000 go test
+// ./checker -run '^$' -bench Long -benchtime 1x. With LONG_FILE=file it keeps the file, which can then be judged under
+// a memory limit.
 func BenchmarkLong(b *testing.B) {
 	for _, n := range sizes()[2:] {
 		path := cmp.Or(os.Getenv("LONG_FILE"), filepath.Join(b.TempDir(), "history.bin"))

@@ -10,9 +10,9 @@ import (
 	"hammerlock/model"
 )
 
-// TestALateReleaseIsNotBlamedForWhatAServerForgot: a release that was called after the end of its lease has not ended a
-// hold that was extended since. A release that was called in time is right, however late its answer is. A server
-// is to blame for what it forgets afterwards.
+// TestALateReleaseIsNotBlamedForWhatAServerForgot: a release that was called after its lease had ended cannot have
+// ended a later hold that was extended since. A release that was called within its lease is right, however late its
+// answer is. If a server forgets something afterwards, the server is to blame.
 func TestALateReleaseIsNotBlamedForWhatAServerForgot(t *testing.T) {
 	for _, tt := range []struct {
 		called   time.Duration
@@ -35,8 +35,8 @@ func TestALateReleaseIsNotBlamedForWhatAServerForgot(t *testing.T) {
 	}
 }
 
-// TestALossIsNotPrematureAfterAReleaseOfAnEarlierHold: an earlier holder that released with success freed the loser's
-// lock, even within its own lease. A release that was answered "not yours" freed nothing.
+// TestALossIsNotPrematureAfterAReleaseOfAnEarlierHold: an earlier holder's release succeeded, so it freed the loser's
+// lock, even if it was called within its own lease. A release that was answered "not yours" freed nothing.
 func TestALossIsNotPrematureAfterAReleaseOfAnEarlierHold(t *testing.T) {
 	for name, tt := range map[string]struct {
 		release func(s *script, a history.ID)
@@ -182,8 +182,9 @@ func answeredLate(s *script) history.ID {
 	return second
 }
 
-// TestWhatFollowsIsCountedUnderItsIncident: a second worker is granted the lock beside a holder, without a known
-// reason, and gives it back. So a third worker is granted the lock while the first one still holds it.
+// TestWhatFollowsIsCountedUnderItsIncident: a second worker is granted the lock beside the holder, for no known
+// reason, and releases it. So a third worker can be granted the lock while the first one still holds it. This counts
+// as one incident.
 func TestWhatFollowsIsCountedUnderItsIncident(t *testing.T) {
 	s := newScript()
 	a := s.acquire(1, 0, 1, 300)
@@ -230,8 +231,8 @@ func TestAStoryTellsWhoAFenceRefused(t *testing.T) {
 	}
 }
 
-// TestAReleaseThatSaysYesFreesNothing: releases of the lock always succeed, as in redsync 4.0.3. They have freed no
-// other hold if the lease was over when the next worker was granted the lock.
+// TestAReleaseThatSaysYesFreesNothing: a lock answers every release with success, as redsync 4.0.3 does. Such a
+// release has freed no other hold if the lease was over when the next worker was granted the lock.
 func TestAReleaseThatSaysYesFreesNothing(t *testing.T) {
 	s := newScript()
 	late := s.acquire(1, 0, 1, 400)
@@ -244,8 +245,8 @@ func TestAReleaseThatSaysYesFreesNothing(t *testing.T) {
 	}
 }
 
-// TestAReleaseThatDoesNotSayWhoseItWasProvesNoGrant: a lock compares, deletes, and answers "ok" in any case. Such an
-// answer does not prove that an unanswered or refused try was granted.
+// TestAReleaseThatDoesNotSayWhoseItWasProvesNoGrant: a lock compares tokens, deletes the key if they are equal, and
+// answers "ok" in any case. Such an answer does not prove that a try without an answer, or a refused one, was granted.
 func TestAReleaseThatDoesNotSayWhoseItWasProvesNoGrant(t *testing.T) {
 	for owned, want := range map[bool]Status{false: Pass, true: Fail} {
 		for _, outcome := range []history.Outcome{history.Unknown, history.Failed} {
@@ -263,8 +264,8 @@ func TestAReleaseThatDoesNotSayWhoseItWasProvesNoGrant(t *testing.T) {
 	}
 }
 
-// TestAStoryNamesWhatCanHaveDoubledAGrant: an extension succeeded in between, or the token had been granted before, as
-// by a client that remembers its grant.
+// TestAStoryNamesWhatCanHaveDoubledAGrant: between two grants an extension succeeded; or the second grant has a token
+// that had been granted before, as from a client that remembers its grant.
 func TestAStoryNamesWhatCanHaveDoubledAGrant(t *testing.T) {
 	for want, write := range map[string]func(s *script){
 		"the extension by w01, which succeeded at 0.301000 s, may have made the lease shorter": func(s *script) {

@@ -16,7 +16,7 @@ type blames[W any] struct {
 	first   map[string]W
 	excused int64
 	excuse  *window // the first unplanned event that explains a violation
-	spared  W       // witness of the violation that excuse explains
+	spared  W       // witness of that violation
 }
 
 // testimony is a witness with operations and a text.
@@ -42,8 +42,8 @@ func (b *blames[W]) blame(cause string, witness W, why *window) bool {
 	return true
 }
 
-// into writes the counts into a verdict, which fails if there are violations. It returns the witness of the first cause
-// in the list that occurred.
+// into writes the counts into a verdict, which fails if there are violations. It returns the witness of the worst
+// cause that occurred: the first one in the given list.
 func (b *blames[W]) into(v *Verdict, causes []string) (worst W) {
 	if v.Misses == nil {
 		v.Misses = map[string]int64{}
@@ -65,8 +65,8 @@ func (b *blames[W]) excuseText(what string) string {
 	return fmt.Sprintf("excused: %s %s: %s", human.Count(b.excused), what, b.excuse)
 }
 
-// gravest sorts the causes: first those of the lock, then of the service, then of the holder. Within a party the most
-// frequent cause comes first; of equally frequent causes, the one that began first.
+// gravest sorts all causes by party: first those of the lock, then of the service, then of the holder. Within a party,
+// the cause with the most incidents comes first. If two have the same number, the one that began earlier comes first.
 func (f *findings) gravest(c *Case) []string {
 	order := slices.Clone(severity)
 	slices.SortStableFunc(order, func(a, b string) int {

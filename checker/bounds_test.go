@@ -43,8 +43,8 @@ func withLinger(s *script) { s.Bounds.Linger = 800 * ms }
 // withEarlyLeases makes leases begin before they are requested.
 func withEarlyLeases(s *script) { s.Claims.Begins = true }
 
-// rounded is a lease of 1.2 s. Its holder is told that it lasts for told ms, extends it at extended ms (0 = never), and
-// another worker is granted the lock at granted ms.
+// rounded is a lease of 1.2 s. The answer to its holder says that it lasts for `told` ms. The holder extends it at
+// `extended` ms (0 = never), and another worker is granted the lock at `granted` ms.
 func rounded(told, extended, granted time.Duration) func(s *script) {
 	return func(s *script) {
 		a := s.acquire(1, 0, 1, 1200)
@@ -96,8 +96,8 @@ var boundedLeases = map[string]struct {
 	},
 }
 
-// TestLeasesAreJudgedByTheirBounds: a lease may last longer than was requested, or begin before, by as much as the lock
-// claims. A lease beyond that fails.
+// TestLeasesAreJudgedByTheirBounds: a lease may begin earlier or last longer than was requested, by as much as the
+// lock claims. A lease beyond that fails.
 func TestLeasesAreJudgedByTheirBounds(t *testing.T) {
 	for name, tt := range boundedLeases {
 		for claimed, want := range map[bool][]string{true: tt.fails, false: tt.without} {
@@ -120,8 +120,8 @@ func TestLeasesAreJudgedByTheirBounds(t *testing.T) {
 	}
 }
 
-// TestAReentrantLockIsBusyWhenAnEarlyLeaseIsOver: if leases may begin before the request, the lock need not grant a
-// re-entry after the deadline that it told.
+// TestAReentrantLockIsBusyWhenAnEarlyLeaseIsOver: a lock may claim that leases begin before the request. Then it may
+// refuse a re-entry after the deadline that it gave.
 func TestAReentrantLockIsBusyWhenAnEarlyLeaseIsOver(t *testing.T) {
 	for claimed, want := range map[bool]Status{true: Inconclusive, false: Fail} {
 		s := newScript()

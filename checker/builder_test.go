@@ -97,8 +97,8 @@ func expect(t *testing.T, v Verdict, status Status, cause, word string) {
 	}
 }
 
-// many is the number of random histories that a test draws: all of them at night, a quarter in make test-full, a
-// smaller part in make test, which is -short. This part suffices to catch the mutants.
+// many returns the number of random histories that a test draws: all of them at night, a quarter in make test-full, a
+// twentieth in make test (-short). Even a twentieth suffices to catch the mutants.
 func many(all int) int {
 	switch {
 	case testing.Short():

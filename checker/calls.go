@@ -68,8 +68,8 @@ func judgeCalls(c *Case) Verdict {
 	return k.verdict(open)
 }
 
-// awaited reports whether an operation is a lock call that a worker waits for. A renewal in the background is not one;
-// it has a lane of its own, without grants.
+// awaited reports whether an operation is a lock call that a worker waits for. A renewal in the background is not such
+// a call: it is recorded in a lane (a log) of its own, which has no grants.
 func awaited(op *history.Op) bool {
 	switch op.Kind {
 	case history.Acquire, history.Release:
@@ -80,7 +80,8 @@ func awaited(op *history.Op) bool {
 	return false
 }
 
-// calledOff reports whether a call never returned, or only after the suite had cancelled it at the end of the run.
+// calledOff reports whether a call never returned, or returned only after the suite had cancelled it at the end of
+// the run.
 func (c *Case) calledOff(op *history.Op) bool {
 	return c.Measured != nil && slices.ContainsFunc(c.Measured.Hung, func(h history.Hung) bool {
 		return h.Worker == c.Caller(op.Worker) && op.Return > h.CalledOff
@@ -103,8 +104,8 @@ func (k *callsCheck) measure(op *history.Op) {
 	}
 }
 
-// bound is the longest time that a call may take while servers answer: the slowest undisturbed call, patience, a lease,
-// and for an Acquire its wait.
+// bound is the longest time that a call may take while servers answer. It is the sum of the slowest undisturbed call,
+// the constant patience and a lease, if leases expire. An Acquire may also take the time for which it waits.
 func (k *callsCheck) bound(kind history.Kind) time.Duration {
 	bound := k.slowest + patience
 	if k.Claims.Expires {
@@ -116,7 +117,8 @@ func (k *callsCheck) bound(kind history.Kind) time.Duration {
 	return bound
 }
 
-// disturbances are the windows in which servers may not answer (all), and those in which messages may be lost (links).
+// disturbances are windows, which are periods with a fault or an unplanned event. The list all has those in which
+// servers may not answer. The list links has those in which messages may be lost.
 type disturbances struct{ all, links reaching }
 
 func (c *Case) disturbances() *disturbances {
@@ -135,7 +137,7 @@ func (c *Case) disturbances() *disturbances {
 }
 
 // served returns the time from which servers answered during a call. The result why is the window that prevented
-// answers before that time; nil if none exists. The result lost tells whether a message of the call may have been lost.
+// answers before that time; nil if none existed. The result lost says that a message of the call may have been lost.
 func (k *callsCheck) served(from, to time.Duration) (since time.Duration, why *window, lost bool) {
 	if k.disturbing == nil {
 		k.disturbing = k.disturbances()
@@ -147,7 +149,7 @@ func (k *callsCheck) served(from, to time.Duration) (since time.Duration, why *w
 	return since, why, lost
 }
 
-// ran is the time for which a process ran between two moments, without its pauses.
+// ran returns how long a process ran between two moments, without its pauses.
 func (k *callsCheck) ran(process int16, from, to time.Duration) time.Duration {
 	if to <= from || int(process) >= len(k.pauses) { // a history without operations has no pauses
 		return 0
@@ -190,8 +192,8 @@ func (k *callsCheck) hung(h *history.Hung, driver bool) {
 	k.accuseCall(history.HungCall, &op, story)
 }
 
-// calling returns the worker's call that was in progress when the suite cancelled it. Waiting for a message is not
-// recorded: then the result has no Kind, and begins with the worker's last return.
+// calling returns the worker's call that was in progress when the suite cancelled it. A wait for a message is not
+// recorded as a call. For such a wait, the result has no Kind, and its Call is the worker's last return.
 func (k *callsCheck) calling(h *history.Hung) (found history.Op) {
 	for i := range k.Ops {
 		op := &k.Ops[i]
@@ -217,7 +219,7 @@ func callName(op *history.Op) string {
 	return fmt.Sprintf("%s of page %d", op.Kind, op.Key)
 }
 
-// meanwhile describes the answers that other workers got during a call.
+// meanwhile says in words which answers other workers got during a call.
 func (k *callsCheck) meanwhile(call *history.Op, to time.Duration) string {
 	n, last := int64(0), time.Duration(0)
 	for i := range k.Ops {
@@ -258,7 +260,8 @@ func (k *callsCheck) unanswered() {
 	}
 }
 
-// crashed blames a process that ended, or reported a panic. The evidence is its last call before that.
+// crashed blames the lock for a process that ended unexpectedly or reported a panic. The evidence is the last lock
+// call of this process before that.
 func (k *callsCheck) crashed(b *history.Breakdown) {
 	var last history.Op
 	for i := range k.Ops {

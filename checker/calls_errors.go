@@ -12,7 +12,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// callErrors are the calls of one kind that ended in an error before anything was broken.
+// callErrors has the numbers of calls of one kind before anything was broken: all calls, those that ended in an error,
+// and those that ended in a prompt error.
 type callErrors struct {
 	called, failed, prompt int64
 	first                  *history.Op // the first prompt error
@@ -25,9 +26,9 @@ func endedInError(op *history.Op) bool {
 	return (vainly(op) || refused) && !unsupported && op.Reason != history.Crashed && op.Reason != history.Canceled
 }
 
-// errorsInCalm blames calls that ended in an error before anything was broken. Two kinds of errors may be the machine's
-// fault: a request without an answer, and an error that came later than most answers, such as a client's timeout on a
-// slow machine. If most calls ended in errors, and none can be blamed, the verdict is inconclusive.
+// errorsInCalm blames calls that ended in an error before anything was broken. Two kinds of errors are not blamed,
+// because the machine may have caused them: a request without an answer, and an error that came late, such as a
+// timeout. If no call can be blamed, but most calls ended in errors, the verdict is inconclusive.
 func (k *callsCheck) errorsInCalm() {
 	if k.Wire != "" {
 		return // the replies to a program were seen, but not what the program made of them
@@ -85,7 +86,7 @@ func (k *callsCheck) blameErrors(kinds []callErrors) {
 	}
 }
 
-// broken is the first time at which something was broken, or may have been; Forever if nothing was.
+// broken returns the time at which something was first broken, or may have been; Forever if nothing was.
 func (k *callsCheck) broken() time.Duration {
 	until := history.Forever
 	for i := range k.windows {
@@ -128,7 +129,8 @@ func (k *callsCheck) owed(op *history.Op) bool {
 		(h.TTL == 0 || op.Return < plus(h.Call, h.TTL-Margin(h.TTL)))
 }
 
-// said returns the text of the first error of the same kind; without a text, the names of kind, outcome and reason.
+// said returns the text of the first error of the same kind. If no text was kept, it returns the names of kind,
+// outcome and reason.
 func (k *callsCheck) said(op *history.Op) string {
 	what := op.Class()
 	if k.Measured != nil && k.Measured.Said[what] != "" {

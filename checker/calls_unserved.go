@@ -7,10 +7,10 @@ import (
 	"hammerlock/internal/human"
 )
 
-// manyErrors is the number of failed tries that is enough to blame the lock.
+// manyErrors is the smallest number of failed calls for which the lock is blamed.
 const manyErrors = 20
 
-// vainly reports whether a try ended in an error of the lock, rather than in a regular answer.
+// vainly reports whether a call ended in an error of the lock, rather than in a regular answer.
 func vainly(op *history.Op) bool {
 	return op.Outcome == history.Unknown && op.Reason != history.Busy || op.Outcome == history.Failed &&
 		(op.Reason == history.Other || op.Reason == history.Unreachable)
@@ -28,9 +28,9 @@ type vainTries struct {
 	first, last   int
 }
 
-// unserved blames a lock if all calls of one kind in one process ended in errors for longer than the bound, although
-// servers answered and the process had been served before. For example, a client may keep asking a server that is no
-// longer the primary, or for a script that servers have lost.
+// unserved blames a lock if all calls of one kind in one process ended in errors for longer than the bound. Servers
+// must have answered, and must have served the process before. For example, a client may keep asking a server that is
+// no longer the primary, or keep calling a script that the servers have lost.
 func (k *callsCheck) unserved() {
 	all := make([][history.Release + 1]vainTries, len(k.pauses)) // by process and kind
 	for i := range k.Ops {

@@ -18,7 +18,7 @@ type Case struct {
 	holds     []hold            // all holds; those of a key are adjacent, sorted by the calls of their Acquires
 	byCall    []int32           // indices of all holds, sorted by call
 	links     []int32           // indices of extensions and re-entries in Ops; those of a hold are adjacent
-	index     history.Index     // ID -> n > 0: the operation at n-1 in Ops; n < 0: the hold at -n-1
+	index     history.Index     // ID -> a number n: if n > 0, the operation Ops[n-1]; if n < 0, the hold holds[-n-1]
 	byKey     [][]int32         // for each key, its holds, sorted by call; keys are in the order of their first holds
 	place     []int32           // key+1 -> index in byKey, plus one; 0 = the key has no holds
 	repeats   []int32           // indices in Ops of later releases of a hold
@@ -34,8 +34,8 @@ type Case struct {
 	emptied   reaching            // faults that can make servers forget data, not only time
 	roles     []*window           // role changes that belong to a fault
 	forgetful []*window           // windows without a fault in which servers may have forgotten something
-	whole     reaching            // the same windows, for searching
-	ofKey     map[int32]*reaching // key -> those windows that concern the key; computed when needed
+	whole     reaching            // the windows of forgetful, for searching
+	ofKey     map[int32]*reaching // key -> the windows of forgetful that concern the key; computed when needed
 	counter   reaching            // windows without a fault in which the counter's server may have forgotten something
 	sights    map[int32][]*history.Op
 	// key -> token -> when the key was seen with the token; only for tokens of a single hold
@@ -67,7 +67,7 @@ type Case struct {
 	granted                  []grant // these Acquires, until their holds exist
 	waited                   []int32 // by key: number of waits; nil = not computed yet
 
-	// largest difference between two machines' clocks, by message exchanges alone; 0 = as in the bounds
+	// largest difference between machines' clocks, as measured by messages alone; 0 = loads have not narrowed it
 	exchanged time.Duration
 	apart     error // why time stamps of two machines cannot be compared; nil = they can
 
@@ -101,11 +101,11 @@ type hold struct {
 	Permits   uint16          // 0 = exclusive
 	Outcome   history.Outcome // outcome of the Acquire: OK or Unknown; if it Failed there is no hold
 	Contended bool            // another worker tried to get the lock during it
-	// a try during this hold would have shown a double grant despite clock differences
+	// another worker tried during this hold, when a grant would certainly have been a double grant
 	Exposed  bool
 	ending   ending          // what is known about its release
 	cut      bool            // the history ends before the hold does
-	doubtful bool            // its release may be an inner one
+	doubtful bool            // its release may be an inner one, which leaves the lock held
 	upgraded bool            // it was upgraded to an exclusive hold, whose Acquire counts as its release
 	answer   history.Outcome // outcome of its first release
 	load     int32           // index in Ops of its last load so far; -1 = none
@@ -120,7 +120,7 @@ type hold struct {
 	releaseCall, releaseReturn, stored time.Duration // copies from Ops; Forever = there is none
 }
 
-// part is the range of a hold's entries in Case.links.
+// part is a range of Case.links, with the entries of one hold.
 type part struct{ from, to int32 }
 
 func (c *Case) acquire(h *hold) *history.Op { return &c.Ops[h.acquire] }
@@ -131,7 +131,7 @@ func (c *Case) extends(h *hold) []int32 { return c.links[h.extends.from:h.extend
 // reenters lists a hold's inner Acquires and releases as indices in Ops, sorted by call.
 func (c *Case) reenters(h *hold) []int32 { return c.links[h.reenters.from:h.reenters.to:h.reenters.to] }
 
-// op returns the operation with that ID; nil if none exists.
+// op returns the operation with the given ID; nil if none exists.
 func (c *Case) op(id history.ID) *history.Op {
 	if i := c.at(id); i >= 0 {
 		return &c.Ops[i]
@@ -147,7 +147,7 @@ func (c *Case) hold(acquire history.ID) *hold {
 	return nil
 }
 
-// at returns the index of the operation with that ID; -1 if none exists.
+// at returns the index in Ops of the operation with the given ID; -1 if none exists.
 func (c *Case) at(id history.ID) int32 {
 	i := c.index.Find(id)
 	if i < 0 {
@@ -156,7 +156,7 @@ func (c *Case) at(id history.ID) int32 {
 	return i - 1
 }
 
-// holdAt returns the index of the hold of an Acquire; -1 if none exists.
+// holdAt returns the index in c.holds of the hold of an Acquire; -1 if none exists.
 func (c *Case) holdAt(acquire history.ID) int32 {
 	if i := c.index.Find(acquire); i < 0 {
 		return -i - 1
@@ -196,8 +196,8 @@ func Prepare(h *history.History) (*Case, error) {
 	return c, nil
 }
 
-// Worker and key numbers up to these are always accepted; greater ones only if the history is large, because arrays are
-// indexed by them.
+// Numbers of workers and keys below these limits are always accepted. Greater numbers are accepted only if the history
+// is large, because arrays are indexed by them.
 const mostWorkers, mostKeys = 1 << 16, 1 << 20
 
 // number builds the index of the operations. It returns an error if an ID occurs twice, or a number is out of range.
@@ -256,7 +256,8 @@ type grant struct {
 	index, key int32
 }
 
-// survey notes what an operation shows about the whole history.
+// survey takes from an operation what concerns the whole history, such as the largest worker number or the
+// first request.
 func (c *Case) survey(op *history.Op) {
 	switch op.Kind {
 	case history.Acquire:
@@ -321,7 +322,8 @@ func (s stamp) compare(t stamp) int {
 	return cmp.Compare(s.index, t.index)
 }
 
-// group sorts the holds by key, so that a checker that goes from key to key reads memory in order.
+// group lists the holds by key, in c.byKey, and by call, in c.byCall. The holds of a key are neighbours in memory, so
+// a checker that goes from key to key reads memory in order.
 func (c *Case) group() {
 	c.place = make([]int32, c.keys+1)
 	var sizes []int32

@@ -18,7 +18,7 @@ const (
 	everywhere              // all clocks
 )
 
-// half is the largest error of a hold's clock. Two clocks differ by at most the sum of their errors.
+// half is the largest error of the clock of a hold's process. Two clocks differ by at most the sum of their errors.
 func (r *ruler) half(h *hold) time.Duration {
 	c := r.c
 	switch {
@@ -51,8 +51,8 @@ type group struct {
 	holds []int32
 }
 
-// groups returns all holds, then those of each machine, then those of each process: the closer the clocks, the more can
-// be proved.
+// groups returns a group with all holds, then a group for each machine, then a group for each process. In a smaller
+// group the clocks agree better, so more can be proved.
 func (c *Case) groups(holds []int32) []group {
 	if c.Processes < 2 || c.Bounds.Slack == 0 {
 		return []group{{asRead, holds}}
@@ -82,7 +82,7 @@ func (c *Case) groups(holds []int32) []group {
 type sight struct{ at, most time.Duration }
 
 // sights are the bounds for two machines, sorted by time. A bound also holds at other times if the drift of the clocks
-// is added to it. A bound is left out if another one is as narrow at the same time.
+// is added to it. A bound is left out if another one, with the drift added, is as narrow at its time.
 type sights []sight
 
 func (e sights) add(s sight, drift float64) sights {
@@ -100,7 +100,7 @@ func (s sight) later(t time.Duration, drift float64) time.Duration {
 	return s.most + time.Duration(drift*float64(max(t-s.at, s.at-t)))
 }
 
-// at returns the best bound at a time.
+// at returns the narrowest bound at time t; Forever if none exists.
 func (e sights) at(t time.Duration, drift float64) time.Duration {
 	n, _ := slices.BinarySearchFunc(e, t, func(s sight, t time.Duration) int { return cmp.Compare(s.at, t) })
 	least := history.Forever
@@ -110,7 +110,7 @@ func (e sights) at(t time.Duration, drift float64) time.Duration {
 	return least
 }
 
-// worst is the widest bound at any time up to the end.
+// worst returns the widest bound among all times up to the end; Forever if there is no bound.
 func (e sights) worst(end time.Duration, drift float64) time.Duration {
 	if len(e) == 0 {
 		return history.Forever
@@ -161,7 +161,7 @@ func (c *Case) agree() error {
 	if share >= 1 {
 		return nil
 	}
-	lost := time.Duration(0) // the suite's own clock is not narrowed, so it may be that much farther from the others
+	lost := time.Duration(0) // the bound of the suite's own clock grows by the most that another one shrank
 	for p := range doubts[1:] {
 		d := &doubts[p+1]
 		narrow := time.Duration(share*float64(offsets[d.Machine])) + 1
@@ -189,7 +189,8 @@ func (c *Case) keepApart() {
 	c.History = &h
 }
 
-// sightings returns the bounds for each pair of machines: the first one loaded what the second one had stored.
+// sightings returns the bounds for each pair of machines. The first machine of a pair loaded what the second one
+// had stored.
 func (c *Case) sightings(drift float64) map[[2]int]sights {
 	doubts, seen := c.Bounds.Doubts, map[[2]int]sights{}
 	if len(doubts) < 3 { // the first one is the suite itself

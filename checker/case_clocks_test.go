@@ -40,7 +40,7 @@ func TestSights(t *testing.T) {
 }
 
 // seeing is a history in which workers of two machines take turns at a page for a second. Each load returns after the
-// call of the store that it saw; late is the time in between.
+// call of the store that it saw. The argument late is the time between the two.
 func seeing(late time.Duration) *history.History {
 	h := &history.History{Header: history.Header{Workers: 2, Processes: 3, Keys: 1}}
 	h.Bounds.Rate = 1500e-6
@@ -66,8 +66,8 @@ func seeing(late time.Duration) *history.History {
 	return h
 }
 
-// TestWhatLoadsSawBoundsClocks: exchanges bound the difference of two machines' clocks by 5 ms, loads by much less. No
-// load was made by the suite, so its own clock is known no better than before.
+// TestWhatLoadsSawBoundsClocks: by message exchanges, the clocks of two machines differ by at most 5 ms; by loads, the
+// difference is much smaller. The suite itself made no load, so its own clock is known no better than before.
 func TestWhatLoadsSawBoundsClocks(t *testing.T) {
 	h := seeing(200 * time.Microsecond)
 	before := h.Bounds.Between(0, 1)
@@ -93,9 +93,9 @@ func TestWhatLoadsSawBoundsClocks(t *testing.T) {
 	}
 }
 
-// TestClocksThatContradictLoads: each machine saw the other's stores before they were called, so both bounds cannot
-// hold, although exchanges allow the difference. No checker passes, and every verdict says why. A lost page view needs
-// no clock, and is still found.
+// TestClocksThatContradictLoads: each machine saw the other's stores before they were called. So the clocks contradict
+// each other, although message exchanges do not show that. No checker passes, and every verdict gives the reason. A
+// lost page view is still found, because that needs no clock.
 func TestClocksThatContradictLoads(t *testing.T) {
 	c, err := Prepare(seeing(-500 * time.Microsecond))
 	if err != nil {

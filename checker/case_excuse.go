@@ -8,18 +8,20 @@ import (
 	"hammerlock/history"
 )
 
-// A call took effect between its call and its return, whatever the machine did. So a violation that follows from stamps
-// alone has no excuse. Two things are excused, and only in this file:
+// A call took effect between its call and return stamps, whatever the machine did. So a violation that follows from
+// stamps alone has no excuse. Two things are excused, and only in this file:
 //
-// (a) A missed deadline: the time is deducted in which the responsible process could not act. See late and kept.
+// (a) A missed deadline, if the responsible process was paused. The time for which it could not act is deducted. See
+// the functions late and kept.
 //
-// (b) A grant that servers may have forgotten, or ended too early by a clock that ran ahead. The grant came before the
-// loss, its lease was open, its key was on these servers, and no majority of servers remembers it. See forgot and
-// forgotten.
+// (b) A lost grant: servers may have forgotten it, or a clock that ran ahead may have ended it too early. The grant
+// must have come before the loss, and its lease must have lasted until then. Its key must have been on the servers
+// that lost data, and no majority of servers may remember it. See the functions forgot and forgotten.
 //
-// A planned fault excuses nothing: such a violation gets a cause of its own. An unplanned event excuses the lock.
+// A planned fault is no excuse: such a violation gets a cause of its own. An unplanned event excuses the lock.
 
-// forgot returns the window in which servers may have lost a hold before a moment and within its lease; nil if none.
+// forgot returns the fault or event (window) in which servers may have lost a hold, before the moment `by` and while
+// its lease lasted; nil if none exists.
 func (c *Case) forgot(h *hold, by time.Duration) *window {
 	r, since := ruler{c: c}, h.Call
 	if op := c.acquire(h); c.Claims.Begins && op.Until != history.Forever && op.Until > 0 {
@@ -32,7 +34,7 @@ func (c *Case) forgot(h *hold, by time.Duration) *window {
 	}
 	last, sites := c.remembered(h, by)
 	switch {
-	case c.Sites > 1 && !w.fault && sites > c.Sites/2: // the sites that lost the key are no majority
+	case c.Sites > 1 && !w.fault && sites > c.Sites/2: // a majority of the sites still has the key
 		return nil
 	case last > since && c.Nodes == 1:
 		return c.forgotten(h.Key, last, by)
@@ -64,15 +66,15 @@ func (c *Case) remembered(h *hold, by time.Duration) (last time.Duration, sites 
 	return last, sites
 }
 
-// forgotten returns the window in which servers may have forgotten, between two moments, what they did for a key; nil
-// if none. Planned faults come first.
+// forgotten returns a fault or event (window) in which servers may have lost, between two moments, what they stored
+// for a key; nil if none exists. A planned fault is preferred.
 func (c *Case) forgotten(key int32, since, by time.Duration) *window {
 	return c.first(since, by, &c.planned, c.losses(key))
 }
 
 // first searches the lists in the given order, and returns a window that was in force between two moments; nil if none
-// exists. A window has times of the suite's clock, a moment has the time of a worker's clock, so the slack between
-// clocks is added.
+// exists. Windows have times of the suite's clock, and moments have times of a worker's clock. So the largest
+// difference between the clocks (slack) is added at both ends.
 func (c *Case) first(since, by time.Duration, lists ...*reaching) *window {
 	slack := c.anySlack()
 	for _, list := range lists {
@@ -83,9 +85,9 @@ func (c *Case) first(since, by time.Duration, lists ...*reaching) *window {
 	return nil
 }
 
-// unfenced returns the window that may explain why a fence accepted an earlier holder while a later one used the page;
-// nil if none exists. The servers lost the counter of fencing tokens, so the later grant has no greater token. A wrong
-// clock cannot cause that.
+// unfenced returns the fault or event (window) that may explain why a fence accepted an earlier holder while a later
+// one used the page; nil if none exists. It made the servers lose the counter of fencing tokens, so the later grant
+// has no greater token. A wrong clock cannot cause that.
 func (c *Case) unfenced(earlier, later *hold) *window {
 	fences := cmp.Compare(c.acquire(earlier).Fence, c.acquire(later).Fence)
 	if cmp.Or(fences, cmp.Compare(later.Return, earlier.Return)) < 0 {
@@ -97,8 +99,8 @@ func (c *Case) unfenced(earlier, later *hold) *window {
 	return c.first(earlier.Call, later.Return, &c.emptied, c.losses(later.Key))
 }
 
-// accident returns an unplanned event that may have made the servers forget, between two moments, what they did for a
-// key; nil if none exists, or if a planned fault may be the reason.
+// accident returns an unplanned event that may have made the servers lose, between two moments, what they stored for a
+// key. It returns nil if none exists, or if a planned fault may be the reason.
 func (c *Case) accident(key int32, since, by time.Duration) *window {
 	return unplanned(c.forgotten(key, since, by))
 }
@@ -124,7 +126,8 @@ func (c *Case) stretched(from, to time.Duration) *window {
 	return c.atWork(from, to, func(e *history.Effect) bool { return !e.Known() || e.Loses == history.LosesTime })
 }
 
-// atWork returns the first planned fault that was in force between two moments and has the wanted effect; nil if none.
+// atWork returns the first planned fault that was in force between two moments and whose effect passes the test `can`;
+// nil if none exists.
 func (c *Case) atWork(from, to time.Duration, can func(*history.Effect) bool) *window {
 	for _, w := range c.servers {
 		if w.fault && w.meets(from, to) && can(w.effect) {
@@ -165,8 +168,9 @@ func (r *reaching) find(since, by time.Duration) *window {
 	return r.last[n-1]
 }
 
-// findLosses finds the windows in which servers may forget: windows of planned faults, of the lock's servers, and of
-// the counter's server. If the history does not say how many nodes the lock has, any server may be the counter's.
+// findLosses fills three lists of windows in which servers may forget something: planned faults, unplanned events of
+// the lock's servers, and unplanned events of the counter's server. If the history does not say how many nodes the
+// lock has, any server may be the counter's.
 func (c *Case) findLosses() {
 	plan, emptied, counter := c.roles, slices.Clone(c.roles), []*window(nil)
 	for i := range c.windows {
@@ -199,7 +203,7 @@ func (c *Case) findLosses() {
 	c.whole, c.ofKey = newReaching(slices.Clone(c.forgetful)), map[int32]*reaching{}
 }
 
-// losses returns the windows without a fault in which servers may have forgotten what they did for a key. A window
+// losses returns the unplanned events (windows) in which servers may have lost what they stored for a key. An event
 // without an end lasts until an answer shows that its server lost nothing.
 func (c *Case) losses(key int32) *reaching {
 	if len(c.forgetful) == 0 {
@@ -234,8 +238,8 @@ func (c *Case) losses(key int32) *reaching {
 	return &r
 }
 
-// elsewhere reports whether a server never had a key: the key was seen after the server's failure, and never on this
-// server. Independent sites all have every key.
+// elsewhere reports whether a server never had a key, so that its failure cannot have lost the key. The key was seen
+// after the failure, and never on this server. The result is false for independent sites, which all have every key.
 func (c *Case) elsewhere(key int32, w *window) bool {
 	if c.Sites > 1 {
 		return false
@@ -290,9 +294,9 @@ func (c *Case) ownSights(h *hold) []*history.Op {
 	return by[token]
 }
 
-// wholes lists periods in which a server still had the key, as a successful extension or release shows. A period begins
-// with the call of such an operation. It ends with the first return among this operation and all that were called
-// later. The list is sorted by call.
+// wholes lists periods in which a server still had the key, because an extension or a release succeeded. Each period
+// begins with the call of such an operation. It ends with the earliest return among this operation and all later ones.
+// The list is sorted by call.
 func (c *Case) wholes(key int32) (list []period) {
 	for _, n := range c.holdsOf(key) {
 		h := &c.holds[n]
@@ -312,9 +316,9 @@ func (c *Case) wholes(key int32) (list []period) {
 // noticed is the longest time between the last moment at which a server was known to be well and the server's failure.
 const noticed = time.Second
 
-// outage is the time by which clients had noticed the loss of a server. It is the latest return of the calls that began
-// within one second of the loss and had no answer or did not reach a server. Without such a call, it is the time of the
-// loss.
+// outage returns the time by which clients had noticed the loss of a server. It looks at calls that began within one
+// second after the loss and had no answer, or did not reach a server. The result is the latest return of these calls;
+// the time of the loss if there are none.
 func (c *Case) outage(lost time.Duration) time.Duration {
 	if c.unheardOf == nil {
 		inTheWay := func(e *history.Effect) bool { return e.Blocks || e.Hit(history.Links) }
@@ -340,8 +344,8 @@ func (c *Case) outage(lost time.Duration) time.Duration {
 	return over
 }
 
-// countsAgain is the first time at which the counter's server has shown that it still has the counts; Forever if it
-// never did.
+// countsAgain returns the first time after a loss at which an answer shows that the counter's server still has the
+// counts; Forever if none does.
 func (c *Case) countsAgain(lost time.Duration) time.Duration {
 	after := c.outage(lost)
 	for i := range c.Ops {

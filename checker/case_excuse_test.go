@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestExcusesHaveAReach judges histories in threes: a wrong lock; the same beside a disturbance that cannot have caused
-// the violation; and beside one that can. The first two fail with the same causes. The third fails nowhere and does not
-// pass. METHOD.md says which rule each is for.
+// TestExcusesHaveAReach judges histories in groups of three. The first has a wrong lock. The second adds a disturbance
+// that cannot have caused the violation, so it fails with the same causes. The third adds a disturbance that can have
+// caused it, so it must not fail and must not pass. METHOD.md says which rule each group tests.
 func TestExcusesHaveAReach(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/excuse/*.plain.jsonl")

@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// follow assigns every operation to its hold. An extension by a watchdog names its hold only by the token.
+// follow assigns every operation to its hold. An extension by a watchdog has no hold ID, so its token is used.
 func (c *Case) follow() {
 	var tokens []token
 	crashes := map[int32][]time.Duration{}
@@ -68,7 +68,7 @@ func (c *Case) follow() {
 	}
 }
 
-// without notes a successful call without a hold: its worker held nothing, or its Acquire was reported as failed.
+// without keeps a successful call that has no hold. Its worker held nothing, or its Acquire was reported as failed.
 func (c *Case) without(op *history.Op, i int32) {
 	switch {
 	case op.Outcome != history.OK:
@@ -99,9 +99,9 @@ func (c *Case) upgrade() {
 	c.repeats = slices.DeleteFunc(c.repeats, func(i int32) bool { return c.hold(c.Ops[i].Hold).upgraded })
 }
 
-// uncounted finds the outermost release of holds that were re-entered, if the lock does not report counts: there are as
-// many inner releases before it as re-entries. If some of these calls had no answer, the first release that can be the
-// outermost is taken, and the hold is marked as doubtful.
+// uncounted finds, for each hold that was re-entered, its outermost release, which frees the lock. It is needed if the
+// lock does not report counts: then the outermost release follows as many inner releases as there were re-entries. If
+// some of these calls had no answer, the first release that can be the outermost is taken, and the hold is doubtful.
 func (c *Case) uncounted() {
 	if !c.Claims.Reentrant {
 		return
@@ -193,7 +193,6 @@ func (c *Case) bind(links []link, of func(*hold) *part) {
 	}
 }
 
-// token connects a token with a hold.
 type token struct {
 	token uint64
 	hold  int32
@@ -271,7 +270,8 @@ func (h *hold) releases(i int32, op *history.Op) {
 	}
 }
 
-// settle computes the end of a hold, the holder's last deadline and its crash.
+// settle computes three things of a hold, after all its operations are known: its end, its holder's last deadline, and
+// its holder's crash.
 func (c *Case) settle(h *hold, crashes []time.Duration) {
 	if h.Release >= 0 {
 		h.doubtful = h.doubtful || len(c.reenters(h)) > 0 && h.answer == history.Unknown
@@ -307,8 +307,8 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 	}
 }
 
-// reentered reports whether a re-entry may have granted the lock again to an owner whose hold had ended: it was called
-// before a moment and had no answer.
+// reentered reports whether a re-entry was called before the moment `by` and had no answer. It may have granted the
+// lock again after the hold had ended.
 func (c *Case) reentered(h *hold, by time.Duration) bool {
 	return slices.ContainsFunc(c.reenters(h), func(i int32) bool {
 		op := &c.Ops[i]
@@ -316,8 +316,8 @@ func (c *Case) reentered(h *hold, by time.Duration) bool {
 	})
 }
 
-// cutOff handles a history whose end is missing: after its last record, a worker may have called a release that took
-// effect. Only the last visit of a lane can be open.
+// cutOff handles a history whose end is missing. After the last record of a lane (the log of one worker), the worker
+// may have called a release that took effect. Only the last visit of a lane can be open.
 func (c *Case) cutOff() {
 	if c.Partial == "" {
 		return
@@ -365,9 +365,10 @@ func (c *Case) contend() {
 	}
 }
 
-// tried notes a try that returned after h was granted, and whether this try would show that the lock is broken. Two
-// holds certainly overlap if each begins before the other ends, by more than the clocks may differ. A refused try could
-// have been granted at its return, a successful one at its call.
+// tried marks a hold as contended if another worker tried to get the lock during it. It marks the hold as exposed if a
+// grant to this try would have proved that the lock is broken. Two holds certainly overlap if each begins before the
+// other ends, by more than the clocks may differ. A refused try could have been granted at its return, a successful
+// one at its call.
 func (c *Case) tried(h *hold, op *history.Op) {
 	if h.Worker == op.Worker || op.Call >= h.trusted() || !c.clash(h.Permits, op.Permits) && op.Reason != history.Busy {
 		return

@@ -42,14 +42,16 @@ const (
 	gone                   // the answer to its release was that it had been lost
 )
 
-// believed is the belief of METHOD.md, the time in which the holder relies on the lock: from the grant to the first of
-// release call, deadline, loss signal and crash.
+// believed is the period in which the holder relies on the lock: from the grant to the earliest of release call,
+// deadline, loss signal and crash. METHOD.md calls it the belief.
 func (h *hold) believed() (from, to time.Duration) { return h.Return, h.trusted() }
 
-// lapse is the time at which the belief would have ended without a release.
+// lapse is the time at which the holder stops relying on the lock if it does not release it: the earliest of deadline,
+// loss signal and crash.
 func (h *hold) lapse() time.Duration { return min(h.Until, h.Lost, h.Crashed) }
 
-// trusted is the end of the belief. The holder relies on an upgraded hold until the answer to the upgrade.
+// trusted is the time until which the holder relies on the lock. If the hold was upgraded, that is the answer to
+// the upgrade.
 func (h *hold) trusted() time.Duration { return min(h.lapse(), h.back()) }
 
 // back is the time at which a holder gave the lock back: it called Release, or learned that the hold was upgraded.
@@ -60,9 +62,10 @@ func (h *hold) back() time.Duration {
 	return h.releaseCall
 }
 
-// assured is the earliest end of a lease that is not released: T1 after the last proof, which is the call of the
-// Acquire or of a successful extension. If extensions overlap, any of them may have been the last. An extension without
-// an answer may have shortened the lease, to its own TTL from the time at which it took effect.
+// assured is the earliest end of a lease that is not released: T1, the shortest life of a lease, after its last
+// proof. A proof is the call of the Acquire or of a successful extension. If extensions overlap, any of them may
+// have been the last. An extension without an answer may have shortened the lease, to its own TTL from the time at
+// which it took effect.
 func (r *ruler) assured(h *hold) time.Duration {
 	end, next, proof := history.Forever, history.Forever, time.Duration(0)
 	for _, n := range slices.Backward(r.c.extends(h)) {
@@ -101,7 +104,7 @@ func (r *ruler) latest(h *hold) time.Duration {
 	return end
 }
 
-// granted is the earliest end of the lease of an Acquire.
+// granted is the earliest end of the lease that an Acquire began.
 func (r *ruler) granted(h *hold) time.Duration {
 	if h.TTL > 0 && !r.c.Claims.Begins { // the same result as below, without reading the operation
 		return plus(h.Call, r.c.rules.Least(h.TTL))
@@ -109,8 +112,8 @@ func (r *ruler) granted(h *hold) time.Duration {
 	return r.promised(r.c.acquire(h))
 }
 
-// promised is the earliest end of the lease by a call: T1 after the call. If the requested TTL is not recorded, or if
-// leases may begin before the call, it is the holder's deadline.
+// promised is the earliest end of the lease that a call began: T1, the shortest life of a lease, after the call. If
+// the requested TTL is not recorded, or if leases may begin before the call, it is the holder's deadline.
 func (r *ruler) promised(op *history.Op) time.Duration { return r.promisedFrom(op, op.Call) }
 
 func (r *ruler) promisedFrom(op *history.Op, call time.Duration) time.Duration {
@@ -128,8 +131,8 @@ func (r *ruler) promisedFrom(op *history.Op, call time.Duration) time.Duration {
 }
 
 // repeated reports whether a release may have been sent twice: the first answer was lost, and the second one says that
-// the lock was not held. If messages were only late, the call must be long enough for the sender to have given up the
-// first.
+// the lock was not held. If messages were only late, the call must have lasted long enough for the sender to give up
+// its first request.
 func (r *ruler) repeated(told int32) bool {
 	op := &r.c.Ops[told]
 	links := func(e *history.Effect) bool {
@@ -154,7 +157,7 @@ type slot struct {
 func (r *ruler) slot(h *hold, coupled bool) slot {
 	s := slot{lo: h.Call, hi: h.Return, kind: h.ending, call: h.releaseCall, over: r.assured(h),
 		least: r.c.rules.Least(h.TTL), most: history.Forever}
-	need := -history.Forever // the lease was valid at this time
+	need := -history.Forever // the lease lasted at least until this time
 	if s.kind == returned {
 		need = s.call
 	}
@@ -173,7 +176,7 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 	}
 	if s.kind == gone && (r.c.Sites > 1 || s.over > h.releaseReturn || r.repeated(h.Release)) {
 		// the release may have had an effect despite its answer "lost": the lease was guaranteed, a few sites had kept
-		// the hold, or it was sent twice
+		// the hold, or the release was sent twice
 		s.kind = maybe
 	}
 	if refreshed || r.c.Claims.Begins {

@@ -8,18 +8,18 @@ import (
 	"hammerlock/history"
 )
 
-// row has operations of one process on one page, in the order of their returns. It has only the operations with a
-// greater value than all operations before them.
+// row has operations of one process on one page, in the order of their returns. An operation is left out if its value
+// is not greater than all values before it.
 type row struct {
 	process int16
 	ops     []stamp
 	most    int64 // value of the last operation
 }
 
-// inRealTime runs the function `called` for every operation that the function `pick` selects. The argument best is the
-// operation of greatest value that had certainly returned before; -1 if none exists. Negative values do not count.
-// Among equal values, best is from the process whose first operation came first. Operations are in the order of their
-// returns, so nothing is sorted. Rows are sorted by their greatest values, so the search ends after few rows.
+// inRealTime runs the function `called` for every operation i that the function `pick` selects. The argument best is
+// the operation with the greatest value among those that had certainly returned before the call of i; -1 if none
+// exists. Negative values do not count. Among equal values, best is from the process whose first operation came first.
+// Rows are sorted by their greatest values, so the search ends after few rows.
 func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64, called func(i, best int32)) {
 	rows := make([][]*row, c.keys)
 	for n := range c.Ops {
@@ -46,7 +46,8 @@ func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64
 	}
 }
 
-// grow adds an operation to the row of its process, and moves that row to its place among those of the page.
+// grow adds an operation to the row of its process. It moves that row to its place among the rows of the page, which
+// are sorted by their greatest values.
 func grow(space *history.Space, page []*row, process int16, s stamp, value int64) []*row {
 	at := slices.IndexFunc(page, func(r *row) bool { return r.process == process })
 	if at < 0 {
@@ -65,8 +66,8 @@ func grow(space *history.Space, page []*row, process int16, s stamp, value int64
 	return page
 }
 
-// before returns the number of returns before a time. It searches from the end, in doubling steps, because most times
-// are near the end.
+// before counts the operations of a row that returned before a time. It searches from the end, in doubling steps,
+// because most times are near the end.
 func (r *row) before(t time.Duration) int {
 	high, step := len(r.ops), 1
 	for high-step >= 0 && r.ops[high-step].at >= t {
@@ -100,8 +101,9 @@ func (c *Case) end() time.Duration {
 	return last
 }
 
-// recorded is the time up to which the record of every process goes. A process whose record was cut off earlier may
-// have gone on. One with an open call did nothing else, and one that died did not go on.
+// recorded is the time up to which the record of every process goes. If the record of a process was cut off earlier,
+// the process may have gone on. A process with an open call did nothing else, and a process that died did not go on,
+// so these two do not count.
 func (c *Case) recorded() time.Duration {
 	end := c.end()
 	if c.Partial == "" {
@@ -123,12 +125,13 @@ func (c *Case) recorded() time.Duration {
 	return end
 }
 
-// longest is the longest time for which a server may keep a lease that was requested, whatever the lock claims.
+// longest returns T2, the longest time for which a server may keep a lease. It does not ask whether the lock claims
+// that leases end.
 func (c *Case) longest(ttl time.Duration) time.Duration {
 	return plus(plus(ttl, c.rules.Drift(ttl)), c.Bounds.Linger)
 }
 
-// wait is the time for which a visit waits for a lock, over all its tries.
+// wait describes how a visit waits for a lock, over all its tries.
 type wait struct {
 	start time.Duration // call of the first try
 	// earliest time at which the waiter may have been in the queue: start, or the call of an earlier unanswered try
@@ -148,7 +151,8 @@ type wait struct {
 	permits uint16 // 0 = exclusive
 }
 
-// manyWaits counts the waits of each key, for lists of the right length: a list that grows takes twice the memory.
+// manyWaits counts the waits of each key, so that lists of waits can be made in the right length. A list that grows
+// takes twice the memory.
 func (c *Case) manyWaits() []int32 {
 	if c.waited == nil {
 		c.waited = make([]int32, c.keys)
@@ -161,8 +165,8 @@ func (c *Case) manyWaits() []int32 {
 	return c.waited
 }
 
-// waits emits every wait, in the order of their stops; waits without an End come last. In a history without End
-// operations it is unknown which tries belong together, so each try is a wait.
+// waits runs the function emit for every wait, in the order in which the waits stop. Waits that no End operation ends
+// come last. A history without End operations does not say which tries belong together, so each try is a wait.
 func (c *Case) waits(emit func(*wait)) {
 	open := slices.Repeat([]wait{{worker: -1}}, c.workers)
 	unanswered := map[[2]int32]time.Duration{} // by worker and key: call of the first try without an answer
@@ -211,8 +215,8 @@ func (c *Case) waits(emit func(*wait)) {
 }
 
 // try adds a try to a wait. A waiter may lose its place in the queue if a try does not end in a refusal. It may also
-// lose the place if the lock hears nothing of the waiter for a lease: at worst, the lock hears of one try at its call
-// and of the next try at its return.
+// lose the place if it tries nothing for a lease. At worst, the lock hears of one try at its call and of the next try
+// at its return.
 func (w *wait) try(op *history.Op, lease time.Duration) {
 	if w.worker < 0 {
 		*w = wait{start: op.Call, stood: op.Call, queued: history.Forever, again: history.Forever, asked: op.Call,

@@ -19,9 +19,8 @@ type stoppage struct {
 	window *window // the first recorded gap of this pause
 }
 
-// reachesWorkers tells whether a pause affects workers or messages. If workers run in their own processes, the suite's
-// process has none. But it has the network proxies, if a fault of the plan uses them, and the proxy of a watched
-// program.
+// reachesWorkers tells whether a pause affects workers or messages. The suite's own process may have no workers. Its
+// pauses still matter if it has network proxies, which a planned fault uses, or the proxy of a watched program.
 func (c *Case) reachesWorkers(gap *history.Op) bool {
 	if gap.Value == 0 {
 		return c.working[gap.Process]
@@ -31,7 +30,8 @@ func (c *Case) reachesWorkers(gap *history.Op) bool {
 	})
 }
 
-// findPauses sorts the pauses by process: all of them, and those that no fault has caused.
+// findPauses sorts the pauses by process: all of them into c.pauses, and those that no fault has caused
+// into c.unasked.
 func (c *Case) findPauses(all []window) {
 	c.pauses, c.unasked = c.pausesOf(all), c.pausesOf(c.windows)
 }
@@ -125,7 +125,7 @@ func (c *Case) overran(process int16, since, deadline, at, least time.Duration) 
 	return &excuse
 }
 
-// late is Case.late for these pauses.
+// late does the work of Case.late for one list of pauses.
 func (p *pauses) late(since, deadline, at, least time.Duration) *window {
 	before, n := p.upTo(deadline)
 	if n == 0 {
@@ -148,14 +148,15 @@ func Margin(ttl time.Duration) time.Duration { return ttl / 3 }
 // the pause, which a busy machine causes.
 func Spare(ttl, hold time.Duration) time.Duration { return max(ttl-hold, 2) / 2 }
 
-// enough is the shortest pause that excuses a missed renewal between the answer to the last renewal and the end of the
-// lease. It is a third of the lease, or less if little of the lease was left.
+// enough is the shortest pause that excuses a missed renewal. The pause must lie between the answer to the last
+// renewal and the end of the lease. It is a third of the lease, or less if little of the lease was left.
 func enough(h *hold, since, over time.Duration) time.Duration {
 	return min(Margin(h.TTL), over-since-Margin(h.TTL))
 }
 
-// unrenewable returns the window that excuses a missed renewal; nil if none. Before the lease ended, the process was
-// paused for long enough, or servers did not answer for as long, or they forgot the hold. Planned faults come first.
+// unrenewable returns a fault or event (window) that excuses a missed renewal; nil if none exists. There are three
+// excuses, all before the lease ended: the process was paused for long enough, servers did not answer for that long,
+// or servers forgot the hold. Planned faults are preferred.
 func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *window {
 	since, least := proof.Return, enough(h, proof.Return, over)
 	if w := c.stopped(h.Process, since, over, least); w != nil {
@@ -180,7 +181,7 @@ func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *wind
 	return nil
 }
 
-// lastProof is the last extension that had succeeded by a moment; -1 if none exists.
+// lastProof returns the index of the last extension of a hold that had succeeded by a moment; -1 if none exists.
 func lastProof(c *Case, h *hold, by time.Duration) int32 {
 	last := int32(-1)
 	for _, n := range c.extends(h) {
@@ -191,9 +192,10 @@ func lastProof(c *Case, h *hold, by time.Duration) int32 {
 	return last
 }
 
-// announced reports whether an answer that the hold is lost repeats what the lock had announced before, when it could
-// not renew the lease. Such an answer says nothing about the servers, which may still have the hold. A lock that renews
-// may announce the loss by the answer itself, if it still could not ask the servers then.
+// announced reports whether an answer that the hold is lost says nothing about the servers, which may still have the
+// hold. There are two cases. First, the lock had announced the loss before, because it could not renew the lease, and
+// the answer only repeats that. Second, a lock that renews announces the loss by the answer itself, because it could
+// not ask the servers.
 func (c *Case) announced(h *hold, op *history.Op) bool {
 	if op.Outcome != history.Failed || op.Reason != history.Lost {
 		return false
@@ -207,14 +209,14 @@ func (c *Case) announced(h *hold, op *history.Op) bool {
 	}
 	proof := c.proof(h, at)
 	if at < plus(proof.Return, 2*Margin(h.TTL)) {
-		return false // a third of the lease is the reserve of a watchdog: who gives up before has not tried enough
+		return false // the last third is a watchdog's reserve: if it gave up earlier, it tried too little
 	}
 	w := c.unrenewable(h, proof, at)
 	return w != nil && (before || w.to >= op.Call)
 }
 
-// unseen reports whether a hold may have been renewed at any time: renewals of a driver are recorded as a single
-// extension without an answer, for the whole hold.
+// unseen reports whether a hold may have been renewed at any time. If the lock runs in a program of its own, all
+// renewals of a hold are recorded as a single extension without an answer.
 func (c *Case) unseen(h *hold) bool {
 	return c.Measured != nil && c.Measured.Driver != nil && slices.ContainsFunc(c.extends(h), func(i int32) bool {
 		return c.Ops[i].Hold == 0 && c.Ops[i].Outcome == history.Unknown

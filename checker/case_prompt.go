@@ -13,11 +13,12 @@ const leastPatience = 2 * time.Millisecond
 // mostAnswers is roughly the number of answers that promptness samples.
 const mostAnswers = 1 << 16
 
-// seesLateness tells whether every delay that matters was recorded, as in virtual time.
+// seesLateness tells whether the history has all pauses of 2 ms or more, so that no delay of the machine goes unseen.
+// In virtual time this is always so.
 func (c *Case) seesLateness() bool { return c.Bounds.Gap > 0 && c.Bounds.Gap <= leastPatience }
 
-// promptness is the latency up to which an error is certainly no fault of the machine. Three of four answers take
-// longer than that. If no call had an answer, it is the median of the pings to the lock's program.
+// promptness is a latency: an error that comes within it is certainly no fault of a slow machine. Three of four
+// answers take longer. If no call had an answer, it is the median of the pings to the lock's program.
 func (c *Case) promptness() time.Duration {
 	if c.prompt > 0 {
 		return c.prompt

@@ -8,7 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// mark identifies a hold by its token; if the pages of a visit may have the same token, by its key as well.
+// mark returns a number that identifies a hold: its token. If the pages of a visit may have the same token, the number
+// also depends on the key.
 func (c *Case) mark(token uint64, key int32) uint64 {
 	if token == 0 || !c.Claims.Sets {
 		return token
@@ -16,7 +17,8 @@ func (c *Case) mark(token uint64, key int32) uint64 {
 	return max(token^(uint64(key)+1)*0x9e3779b97f4a7c15, 1)
 }
 
-// partial reports whether an Acquire is part of a call for several pages: its caller had another one in progress.
+// partial reports whether an Acquire is part of a call for several pages: another Acquire of its caller
+// was in progress.
 func (c *Case) partial(op *history.Op) bool {
 	if !c.Claims.Sets {
 		return false

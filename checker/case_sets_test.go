@@ -16,8 +16,8 @@ func (s *builder) sets(callers int) {
 		callers, 5*time.Second
 }
 
-// tries adds a try of a caller for the first pages, which its workers make at the same time. It returns the hold of the
-// first one.
+// tries adds a try of a caller for several pages, counted from page 0. The caller's workers make its parts at the same
+// time. It returns the hold of page 0.
 func (s *builder) tries(w int32, pages int, call, ret time.Duration, out history.Outcome,
 	token uint64) (first history.ID) {
 	for page := range int32(pages) {

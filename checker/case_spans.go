@@ -84,13 +84,13 @@ func (c *Case) hitch(w *window) bool {
 }
 
 // disturb computes the times in which no prompt grant can be expected:
-//
 //   - while servers do not answer, and while they recover;
-//   - after servers lost keys, until leases have ended that no worker will release;
-//   - for one lease longer, if a minority of sites may have granted a lock that no worker got, if a dead waiter may be
-//     in a queue, or if a message may be lost.
+//   - after servers lost keys, until the leases have ended that no worker will release;
+//   - for one lease longer in three cases: a minority of sites may have granted a lock that no worker got, a dead
+//     waiter may be in a queue, or a message may be lost.
 //
-// Other trouble of a worker ends with its hold. A short pause only shortens the time that is judged.
+// Other trouble of a worker ends with its hold. Short pauses are collected in c.hitches, and are only subtracted from
+// the time that is judged.
 func (c *Case) disturb() {
 	var disturbed, places, hitches []period
 	for i := range c.windows {
@@ -130,8 +130,8 @@ func (c *Case) disturb() {
 // fewKeys is the number of keys up to which servedAgain searches.
 const fewKeys = 64
 
-// servedAgain is the time by which every page that was granted after a moment had its first such grant; Forever if no
-// page was granted, or if there are many pages.
+// servedAgain looks at the first grant of each page after a given moment, and returns the latest of these times. It
+// returns Forever if no page was granted after the moment, or if there are many pages.
 func (c *Case) servedAgain(after time.Duration) time.Duration {
 	if len(c.byKey) > fewKeys {
 		return history.Forever

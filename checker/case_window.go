@@ -10,8 +10,9 @@ import (
 	"hammerlock/internal/human"
 )
 
-// window is a time in which something happened that the lock cannot be blamed for: a planned fault, or an unplanned
-// event, such as a server that ended or a process that was paused. File case_excuse.go says what a window excuses.
+// window is a period in which something happened that the lock cannot be blamed for. It is a planned fault, or an
+// unplanned event, such as a server that ended or a process that was paused. File case_excuse.go says what a
+// window excuses.
 type window struct {
 	period
 	op, heal int32 // indices in Ops; heal is -1 if it never ended
@@ -45,7 +46,7 @@ func (c *Case) findWindows() {
 			f := &c.Faults[op.Value]
 			w.name, w.effect, w.fault, w.failed = f.Name, &f.Effect, true, op.Outcome == history.Failed
 			if w.to = max(w.to, f.To); f.ByHand || c.Partial != "" {
-				w.to = history.Forever // until its heal is found
+				w.to = history.Forever // until the end of the fault (its heal) is found
 			}
 			open[op.Value] = len(c.windows) + 1
 		case history.Heal:
@@ -118,9 +119,9 @@ func (c *Case) serverEffect(node int64, alone *history.Effect) *history.Effect {
 	return alone
 }
 
-// addUp finds faults that left no majority, although each of them alone would leave one: another fault was in force at
-// the same time or less than a lease before. Sites that come back execute requests that clients have given up, and the
-// grants of these requests last for a lease. Before the first call there were no requests.
+// addUp finds faults that left no majority although each of them alone would leave one. Another fault was in force at
+// the same time, or less than a lease before. Sites that come back execute requests that clients have given up, and
+// the grants of these requests last for a lease. Before the first call there were no requests.
 func (c *Case) addUp() {
 	var alone []*window
 	for i := range c.windows {
@@ -140,7 +141,8 @@ func (c *Case) addUp() {
 	}
 }
 
-// strangers finds faults that stopped only processes without workers, as the recorded pauses show.
+// strangers finds faults that, as the recorded pauses show, stopped only processes without workers. Such a fault
+// affects nobody.
 func (c *Case) strangers(all []window) {
 	for i := range all {
 		f := &all[i]
@@ -157,9 +159,9 @@ func (c *Case) strangers(all []window) {
 	}
 }
 
-// dropPlanned removes events that faults explain: role changes while a server is down and replaced (not while it only
-// hangs, or has a wrong clock), and pauses of processes that a fault stopped. It also removes pauses of processes
-// without workers.
+// dropPlanned removes events that faults explain. These are role changes while a server is down and replaced (not
+// while it only hangs, or has a wrong clock), and pauses of processes that a fault stopped. It also removes pauses of
+// processes without workers.
 func (c *Case) dropPlanned(all []window) (list []window) {
 	// faults are few, while gaps may be many
 	faults := slices.DeleteFunc(slices.Clone(all), func(w window) bool { return !w.fault })

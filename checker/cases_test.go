@@ -46,9 +46,9 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestABareMajority: one of five sites comes back empty between two grants. Without a plan this excuses the lock; with
-// a plan it is a service-loss. If the key was seen on three other sites, or on the site itself when it was back, the
-// grant had a larger majority.
+// TestABareMajority: one of five sites comes back empty between two grants. If that was not planned, it excuses the
+// lock; if it was planned, it is a service-loss. The first grant had a larger majority if its key was seen on three
+// other sites, or on the site itself after it came back. Then it is no excuse.
 func TestABareMajority(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -85,8 +85,9 @@ func TestABareMajority(t *testing.T) {
 	}
 }
 
-// TestWhatWasForgottenIsNotReleased: the only server fails between two grants, and forgets the first one. The release
-// of the first hold says so, or lies. If there are several servers, one of them may still have the old key.
+// TestWhatWasForgottenIsNotReleased: the only server fails between two grants, and forgets the first one. The answer
+// to the release of the first hold says that the hold is lost, or wrongly says that the release succeeded. With
+// several servers, one of them may still have the old key.
 func TestWhatWasForgottenIsNotReleased(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -123,8 +124,8 @@ func TestWhatWasForgottenIsNotReleased(t *testing.T) {
 	}
 }
 
-// TestALossOfThePlanStaysThat: a fault ends the only server, which is slow to answer afterwards. That is an incident,
-// too, and the cheaper explanation.
+// TestALossOfThePlanStaysThat: a planned fault ends the only server, which is slow to answer afterwards. The slow
+// answer may be recorded as an unplanned incident, too. The loss must still count as planned.
 func TestALossOfThePlanStaysThat(t *testing.T) {
 	t.Parallel()
 	for _, incident := range []bool{false, true} {

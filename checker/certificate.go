@@ -88,7 +88,7 @@ func (x *certificate) line(text []byte) {
 // id is the name of an operation in the history's file.
 func (x *certificate) id(n int32) string { return x.Ops[n].ID.String() }
 
-// prove returns the proof of a verdict, or why there is none: the proof's name, and the operations that it is about.
+// prove returns the proof of a verdict, or why none exists: the proof's name, and the operations that it is about.
 func (x *certificate) prove(v *Verdict) (name string, of []int32, why string) {
 	switch v.Status {
 	case Pass:

@@ -10,8 +10,8 @@ import (
 // mostCalls is the largest number of calls in a core (a small contradiction).
 const mostCalls = 12
 
-// core finds a few calls that contradict each other, among the calls of the holds in the evidence. It removes calls
-// while the rest is still contradictory: a removed call may have happened at any time, or never.
+// core finds a few calls that contradict each other. It starts with the calls of the holds in the evidence, and
+// removes calls as long as the rest is still contradictory. A removed call may have happened at any time, or never.
 func (x *certificate) core(evidence []int32) (string, []int32) {
 	var holds []int32
 	for _, n := range evidence {

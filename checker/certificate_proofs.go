@@ -7,7 +7,8 @@ import (
 	"hammerlock/history"
 )
 
-// chains writes the chain of each page's stores, if the chain is complete.
+// chains writes the chain of each page, if it is complete. A chain has the stores that led to the final value: each
+// store replaced the one before it.
 func (x *certificate) chains() {
 	x.chained, x.finals, x.place = make([]bool, x.keys), make([]int32, x.keys), make([]int32, len(x.Ops))
 	stores := make([]bool, x.keys)
@@ -36,8 +37,8 @@ func (x *certificate) chains() {
 	}
 }
 
-// chain numbers the stores of a page's chain from the last one backwards, and returns their number; 0 if the chain is
-// not complete.
+// chain numbers the stores of a page's chain, beginning with the last store, and returns how many there are; 0 if the
+// chain is not complete.
 func (x *certificate) chain(end history.ID, key int32) (n int) {
 	for id := end; id != 0; {
 		at := x.at(id)
@@ -95,7 +96,8 @@ func (x *certificate) failed(v *Verdict) (name string, of []int32, why string) {
 	return name, of, ""
 }
 
-// near returns an unplanned event of a server at about the time of some operations; nil if none exists.
+// near returns an unplanned event of a server that was in force at the time of the given operations; nil if
+// none exists.
 func (x *certificate) near(of []int32) *window {
 	from, to := history.Forever, time.Duration(0)
 	for _, n := range of {
@@ -277,7 +279,8 @@ func (x *certificate) lost(evidence []int32) (string, []int32) {
 	return "", nil
 }
 
-// older reports whether a store that was seen comes before another store in the chain; 0 = the page as it began.
+// older reports whether a store that was seen comes before another store in the chain. If seen is 0, no store was
+// seen, so the result is true.
 func (x *certificate) older(seen history.ID, store int32) bool {
 	at := x.at(seen)
 	return at < 0 || x.place[at] > x.place[store]

@@ -26,7 +26,7 @@ func (i instant) compare(j instant) int {
 	return cmp.Or(cmp.Compare(i.at, j.at), cmp.Compare(i.order, j.order))
 }
 
-// tellStory writes the instant at which each call took effect, page by page. If that is impossible, x.told says why.
+// tellStory writes the instant at which each call took effect, page by page. If that fails, x.told gets the reason.
 func (x *certificate) tellStory(verdicts []Verdict) {
 	passed := slices.ContainsFunc(verdicts, func(v Verdict) bool {
 		told := []string{Exclusion.Name, release.Name, leaseValidity.Name}
@@ -105,7 +105,7 @@ func (t *teller) add(list []instant, order float64) {
 	t.done++
 }
 
-// page assigns the instants of a page, or says why that is impossible; empty = it succeeded.
+// page assigns the instants of a page. If that is impossible, it returns the reason; otherwise an empty text.
 func (t *teller) page(holds []int32) string {
 	var jobs []timed
 	coupled := t.Sites < 2
@@ -213,8 +213,8 @@ func (t *teller) calls(h *hold) []int32 {
 	})
 }
 
-// needs returns two times for each call of a hold, so that all calls find the lease alive: until when the lease before
-// it must last, and its earliest instant. The lease of an extension may count from a later instant than its look.
+// needs returns two times for each call k of a hold: alive[k], until which the lease before it must last, and at[k],
+// its earliest instant. An extension first looks whether the lease is alive, and may set the new end later.
 func (t *teller) needs(h *hold, calls []int32) (alive, at []time.Duration) {
 	alive, at = make([]time.Duration, len(calls)+1), make([]time.Duration, len(calls))
 	alive[len(calls)] = -history.Forever
@@ -300,8 +300,8 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 	return list, end, true
 }
 
-// refused assigns instants to the calls from one on that was told that the hold is lost. The arguments at and over are
-// the time of the call before, and the end of the lease.
+// refused assigns instants to the given calls, the first of which was told that the hold is lost. The argument at is
+// the instant of the call before them, and over is the end of the lease.
 func (t *teller) refused(h *hold, list []instant, calls []int32, at, over time.Duration) (all []instant,
 	end time.Duration, ok bool) {
 	n, op := calls[0], &t.Ops[calls[0]]
@@ -317,7 +317,7 @@ func (t *teller) refused(h *hold, list []instant, calls []int32, at, over time.D
 	return t.denied(list, calls, end)
 }
 
-// denied assigns instants to the calls after the end of a hold; it returns false if one of them succeeded.
+// denied assigns instants to the calls after the end of a hold. It returns false if one of them succeeded.
 func (t *teller) denied(list []instant, calls []int32, end time.Duration) ([]instant, time.Duration, bool) {
 	at := end
 	for _, n := range calls {
@@ -353,7 +353,7 @@ func (t *teller) ends(op *history.Op, base time.Duration) time.Duration {
 	return max(end, base)
 }
 
-// lose ends a hold by a moment: its lease ends, or servers forget it. It returns false if neither is possible.
+// lose ends a hold by the time `by`: its lease ends, or servers forget it. It returns false if neither is possible.
 func (t *teller) lose(h *hold, list []instant, at, over, by time.Duration) ([]instant, time.Duration, bool) {
 	if t.Session && h.Crashed != history.Forever {
 		over = min(over, max(at, h.Crashed))

@@ -106,9 +106,9 @@ func TestCertificates(t *testing.T) {
 	t.Log("\n" + strings.Join(lines, "\n"))
 }
 
-// TestCertificatesOfReentries: a lock that is taken twice is free after the second release. The proof holds whether or
-// not the lock tells how many entries are left. It also holds if only the inner release has renewed the lease, but not
-// if another worker is granted the lock after the inner release.
+// TestCertificatesOfReentries: a lock that was acquired twice by its owner is free after the second release. There is
+// a proof whether or not the lock reports the remaining entries, and also if only the inner release renewed the lease.
+// If another worker is granted the lock between the two releases, exclusion fails.
 func TestCertificatesOfReentries(t *testing.T) {
 	for name, test := range map[string]struct {
 		told       bool
@@ -182,9 +182,9 @@ func mutate(r *rand.Rand, text []byte) []byte {
 	return nil
 }
 
-// TestCertificatesOfOtherNumbers changes one number of a history or of its certificate. If the checker still accepts
-// the certificate, it must be true: the judge gives the same verdict on the changed history, and a changed instant is
-// possible.
+// TestCertificatesOfOtherNumbers changes one number of a history or of its certificate. If the certificate is
+// still accepted, it must be true: the judge gives the same verdict on the changed history, or the changed instant
+// is possible.
 func TestCertificatesOfOtherNumbers(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(58, 3))
@@ -238,8 +238,9 @@ func judgedAs(t *testing.T, lines []byte) map[string]string {
 	return all
 }
 
-// TestCertificatesWithOtherNumbers changes one number of a certificate. If it is still accepted, it is another proof:
-// an instant within the stamps of its call, or an end of a lease between T1 and T2.
+// TestCertificatesWithOtherNumbers changes one number of a certificate. If the certificate is still accepted, it must
+// be another valid proof. The new number is an instant within the stamps of its call, or an end of a lease between T1
+// and T2.
 func TestCertificatesWithOtherNumbers(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(58, 4))
@@ -273,8 +274,8 @@ func TestCertificatesWithOtherNumbers(t *testing.T) {
 	}
 }
 
-// imaginable reports whether the second of two lines is a possible fact: the call was in progress at that time, or a
-// lease can have ended then, if it had a length that one of the hold's calls requested.
+// imaginable reports whether the second of two lines of a certificate is a possible fact. Either the call was in
+// progress at that time, or a lease that one of the hold's calls requested can have ended then.
 func imaginable(h *history.History, both string) bool {
 	_, line, _ := strings.Cut(both, "now ")
 	var f struct {

@@ -7,9 +7,9 @@ import (
 	"hammerlock/history"
 )
 
-// TestWhoComesAgainWaits: a free lock refuses visits of one try each. Workers that come again and again count as
-// waiting, however short each visit is. A few visits far apart prove nothing, nor do visits that may keep a place in a
-// queue.
+// TestWhoComesAgainWaits: a lock is free but refuses visits that consist of one try each. A worker that comes again
+// and again counts as waiting, however short its visits are. A few visits far apart prove nothing. Visits that may
+// keep a place in a queue prove nothing, either.
 func TestWhoComesAgainWaits(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -10,8 +10,9 @@ import (
 	"hammerlock/history"
 )
 
-// twoHolders is a recorded history of two workers that were granted one lock for a second each, the second worker while
-// the first one held it. An ID is the lane that recorded the operation, from 1, and its number in the lane.
+// twoHolders is a recorded history of two workers. Each was granted the lock for a second, the second worker while the
+// first one held it. An ID has two parts: the lane (one worker's log) and the operation's number in it, both counted
+// from 1.
 func twoHolders() *history.History {
 	const ms, lane = time.Millisecond, 1 << 40
 	acquire := func(worker int32, call time.Duration) history.Op {

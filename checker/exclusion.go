@@ -46,7 +46,7 @@ type findings struct {
 	doubled   int64 // number of holds whose holder certainly relied on the lock at the same time as an earlier holder
 }
 
-const keptLosses = 8 // number of grants that porcupine checks, too
+const keptLosses = 8 // number of grants that are also checked by porcupine, an independent program
 
 // examine finds all violations of exclusion. Several checkers use the result.
 func (c *Case) examine() *findings {
@@ -107,8 +107,8 @@ func checkExclusion(c *Case) Verdict {
 	return v
 }
 
-// none returns a sentence: nothing was found on n occasions, and this bounds the rate of violations. The parameters
-// name what was not found (what) and the occasions (of).
+// none returns a sentence for a verdict without findings. An example is "0 violations in 300 contended holds: at most
+// 1 in 100, with 95 % confidence".
 func none(what string, n int64, of string) string {
 	return fmt.Sprintf("0 %s in %s %s: %s", what, human.Count(n), of, atMost(n))
 }
@@ -174,8 +174,9 @@ func (x *examiner) pairs(holds []int32) {
 }
 
 // late finds the cause of a store after the holder's deadline. If servers lost the counter of fencing tokens, they are
-// to blame. Otherwise a fence accepts the store only if the order of the tokens is not the order of the grants. The
-// holder is excused if its process was paused for at least half of the time by which the store was late.
+// to blame. If a fence accepted the store otherwise, the tokens are not in the order of the grants. In all other cases
+// the holder stored too late. It is excused if its process was paused for at least half of the time by which the store
+// was late.
 func (x *examiner) late(p pair) finding {
 	h, o := &x.c.holds[p.first], &x.c.holds[p.second]
 	if w := x.c.unfenced(h, o); w != nil {
@@ -184,7 +185,7 @@ func (x *examiner) late(p pair) finding {
 	if x.sweeper.regressed(h, o) {
 		return finding{cause: history.Regressed, pair: p, op: h.Uses[1]}
 	}
-	if x.c.Claims.Renews && h.Lost > h.stored && h.back() > h.stored { // it was to be renewed until its holder was told
+	if x.c.Claims.Renews && h.Lost > h.stored && h.back() > h.stored { // the lock had to renew it
 		return x.unrenewed(p)
 	}
 	return finding{cause: history.Overrun, pair: p, op: h.Uses[1],
@@ -227,8 +228,9 @@ func (x *examiner) loss(p pair) {
 	}
 }
 
-// worst returns a finding without an excuse, if one of the pairs has it. An event may excuse a writer's grant beside
-// one reader, and not excuse the same grant beside another reader.
+// worst returns the finding for a pair. If the pair has an excuse, it also looks at the other readers that the same
+// writer collided with, and prefers a finding without an excuse. An event may excuse a writer's grant beside one
+// reader, but not beside another one.
 func (x *examiner) worst(p pair) finding {
 	f := x.broken(p)
 	for q := range x.besides(p) {
@@ -242,8 +244,9 @@ func (x *examiner) worst(p pair) finding {
 	return x.c.shown(f)
 }
 
-// broken finds the cause of a broken promise, the first of: a release of a hold that was over, if holds share the lock;
-// a slip in the page's story that explains the pair; servers that forgot the first hold; a double grant.
+// broken finds the cause of a broken promise. It tries four causes in this order. First, a release of a hold that was
+// over, if holds share the lock. Second, a slip in the page's story that explains the pair. Third, servers that forgot
+// the first hold. Otherwise it is a double grant.
 func (x *examiner) broken(p pair) finding {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	t, chain := x.told, []pair{p}
@@ -302,7 +305,7 @@ func (x *examiner) collision(p pair) {
 		}
 		return
 	}
-	// servers may have kept the lock until the deadline, had they not forgotten it
+	// the deadline may have been right: servers would have kept the lock until then, but they forgot it
 	kept := i.Until <= s.latest(i) && x.c.forgot(i, j.Return) != nil
 	if proof := x.c.proof(i, history.Forever); i.Until > over && !kept {
 		x.add(finding{cause: history.OverClaim, pair: p, op: -1,
@@ -333,8 +336,8 @@ func (x *examiner) unrenewed(p pair) finding {
 		since = proof.Call // when the answer came, too little of the lease was left
 	}
 	w := x.c.stopped(i.Process, since, over, least)
-	// If renewals have no answer, or are invisible, the last renewal may have been late. With the next renewal the
-	// library learns that the lock is lost, so the lease ended at most a lease before the other grant.
+	// If renewals have no answer, or are not recorded, the last one may have been late. The library learns of the loss
+	// when it renews again. So the lease ended at most one lease before the other grant.
 	granted := x.c.holds[p.second].Return
 	if from := max(since, minus(granted, 2*i.TTL)); w == nil && x.c.unsettled(i, from, granted) {
 		w = x.c.stopped(i.Process, from, granted, Margin(i.TTL))
@@ -345,8 +348,8 @@ func (x *examiner) unrenewed(p pair) finding {
 	return finding{cause: history.RenewalFailure, pair: p, op: -1, why: x.c.late(i.Process, since, over, over, least)}
 }
 
-// unsettled reports whether an extension without an answer was in progress between two moments. It may have renewed the
-// hold.
+// unsettled reports whether an extension without an answer was in progress between two moments. It may have renewed
+// the hold.
 func (c *Case) unsettled(h *hold, from, to time.Duration) bool {
 	return slices.ContainsFunc(c.extends(h), func(n int32) bool {
 		op := &c.Ops[n]
@@ -354,8 +357,8 @@ func (c *Case) unsettled(h *hold, from, to time.Duration) bool {
 	})
 }
 
-// presumed returns the extension without an answer that gave the holder its deadline; -1 if an answer gave the
-// deadline.
+// presumed returns the index of the extension without an answer that gave the holder its deadline; -1 if an answer
+// gave it.
 func (c *Case) presumed(h *hold) int32 {
 	told, last := c.acquire(h).Until, int32(-1)
 	for _, n := range c.extends(h) {

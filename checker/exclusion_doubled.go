@@ -79,8 +79,8 @@ func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy s
 		"cause not shown: two grants at once, no expiry, no release and no fault in between"), notShown
 }
 
-// suspect names a release that may have ended more than it should between the grants to i and to j; empty if none
-// exists.
+// suspect describes, in words, a release between the grants to i and to j that may have ended more than it should;
+// empty if none exists.
 func (c *Case) suspect(i, j *hold) string {
 	if op := c.innerRelease(i, j.Return); op != nil {
 		return fmt.Sprintf("%s released an inner level at %s: look whether that ends the outer ones, too",
@@ -93,8 +93,8 @@ func (c *Case) suspect(i, j *hold) string {
 	return ""
 }
 
-// innerRelease is the last release of an inner level of a hold that succeeded before a moment. It is nil if there is
-// none, or if an extension or a re-entry has succeeded since, which shows that the hold went on.
+// innerRelease returns the last successful release of an inner level of a hold before a moment; nil if none exists. It
+// also returns nil if a later extension or re-entry succeeded, which shows that the hold went on.
 func (c *Case) innerRelease(h *hold, by time.Duration) *history.Op {
 	proof := lastProof(c, h, by)
 	for _, n := range slices.Backward(c.reenters(h)) {
@@ -134,8 +134,8 @@ func (c *Case) unseenKeys() int64 {
 	return c.Measured.Unseen
 }
 
-// unansweredTry is the last try by a third worker that had no answer, and ended while i held the lock and before j was
-// granted it; nil if none exists.
+// unansweredTry returns the last try by a third worker that had no answer; nil if none exists. The try must have ended
+// while i held the lock, and before j was granted it.
 func (c *Case) unansweredTry(i, j *hold) (last *history.Op) {
 	for n := range c.Ops {
 		op := &c.Ops[n]
@@ -147,8 +147,8 @@ func (c *Case) unansweredTry(i, j *hold) (last *history.Op) {
 	return last
 }
 
-// mistaken warns about calls of a hold's process that had no answer when the hold was granted: a late answer may be
-// taken for the answer to another call.
+// mistaken warns that a late answer may be taken for the answer to another call. It does so if calls of the hold's
+// process had no answer by the time of the grant.
 func (c *Case) mistaken(h *hold) []string {
 	n := 0
 	for i := range c.Ops {
@@ -176,8 +176,8 @@ func (c *Case) sameToken(h *hold) *hold {
 	return nil
 }
 
-// unheard is the last extension of a hold that was called between two moments and had no answer; -1 if none exists. A
-// lock that cannot extend may release.
+// unheard returns the last extension of a hold that was called between two moments and had no answer; -1 if none
+// exists. It may have given the lock back, because some libraries release a lock that they cannot extend.
 func (c *Case) unheard(h *hold, from, by time.Duration) int32 {
 	for _, n := range slices.Backward(c.extends(h)) {
 		if op := &c.Ops[n]; op.Outcome == history.Unknown && op.Call >= from && op.Call < by {

@@ -8,9 +8,9 @@ import (
 	"hammerlock/history"
 )
 
-// ended is what ended a hold in its server, by the server's replication stream: before a moment, or before the next
-// token was written. It is nil if that is not known. A stream is read late, so it decides no verdict. It tells the
-// cause of what is proven without it.
+// ended returns what ended a hold on its server, as the server's replication stream shows; nil if that is unknown. It
+// must have happened before the moment `by`, or before the token next was written. The stream is read with a delay, so
+// it decides no verdict. It only shows the cause of violations that are proven without it.
 func (c *Case) ended(h *hold, by time.Duration, next uint64) *history.EarlyEnd {
 	token := c.acquire(h).Token
 	if c.Measured == nil || c.Measured.Stream == nil || c.Sites > 1 || token == 0 {
@@ -25,7 +25,8 @@ func (c *Case) ended(h *hold, by time.Duration, next uint64) *history.EarlyEnd {
 	return nil
 }
 
-// endedFirst returns that one of two holds which its server ended before the other was granted; nil if none is known.
+// endedFirst returns the hold of a pair that its server ended before the other hold was granted, and its end. The end
+// is nil if none is known.
 func (c *Case) endedFirst(p pair) (h *hold, e *history.EarlyEnd) {
 	i, j := &c.holds[p.first], &c.holds[p.second]
 	if e = c.ended(i, min(j.Return, (&ruler{c: c}).assured(i)), c.acquire(j).Token); e != nil {
@@ -37,7 +38,8 @@ func (c *Case) endedFirst(p pair) (h *hold, e *history.EarlyEnd) {
 	return j, e
 }
 
-// shown corrects the cause of a finding by what a server executed, if its story has only grants and losses.
+// shown replaces the cause of a double grant or a premature loss, if the server's replication stream shows a more
+// exact one.
 func (c *Case) shown(f finding) finding {
 	if f.cause != history.DoubleGrant && f.cause != history.PrematureLoss {
 		return f
@@ -52,8 +54,8 @@ func (c *Case) shown(f finding) finding {
 	return f
 }
 
-// endCause is the cause that follows from an end; empty if the server's lease was too short. All commands that put
-// another token in the place of the hold's have SET in their names.
+// endCause returns the cause that follows from the early end of a hold; empty if the server only had a shorter lease.
+// All commands that put another token in the place of the hold's have SET in their names.
 func endCause(e *history.EarlyEnd) string {
 	switch {
 	case e.By != history.Expiry && strings.Contains(e.By, "SET"):
@@ -86,7 +88,8 @@ func (c *Case) endedText(h *hold, e *history.EarlyEnd) string {
 const askAMajority = "Grant the lock only if more than half of all sites have it, those included that did not " +
 	"answer. See locks/catalogue/redlock.go."
 
-// minority names a hold of a pair that was on too few sites, by their streams; empty if none is known.
+// minority describes, in words, a hold of a pair that was granted on too few sites, as the sites' replication streams
+// show; empty if none is known.
 func (c *Case) minority(p pair) string {
 	if c.Measured == nil || c.Measured.Stream == nil {
 		return ""

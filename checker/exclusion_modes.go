@@ -36,8 +36,8 @@ func (c *Case) mode(h *hold) string {
 	return fmt.Sprintf(", %d of %d permits,", h.Permits, c.Claims.Permits)
 }
 
-// semaphore does for a lock with permits what pairs does for others, with sums of permits. It finds grants that
-// contradict the servers' promises, and then holders that relied on the lock for too long.
+// semaphore does the work of the method pairs for a lock with permits: it compares sums of permits. It finds grants
+// that contradict the servers' promises, and then holders that relied on the lock for too long.
 func (x *examiner) semaphore(holds []int32) {
 	s, groups := x.sweeper, x.c.groups(holds)
 	for _, g := range groups {
@@ -61,8 +61,8 @@ func (s *sweeper) believes(h *hold) (from, to time.Duration) {
 	return from + s.half(h), minus(to, s.half(h))
 }
 
-// guaranteed is the time in which a hold certainly existed: from its latest possible start to its earliest possible
-// end.
+// guaranteed is the time in which a hold certainly existed: from its latest possible start to its earliest
+// possible end.
 func (s *sweeper) guaranteed(h *hold) (from, to time.Duration) {
 	t := s.slot(h, false)
 	return t.hi, t.end(t.lo)
@@ -88,8 +88,8 @@ func (s *sweeper) crowds(holds []int32, span func(*hold) (from, to time.Duration
 	})
 }
 
-// overdrawn blames a hold that was granted although too many permits were taken. Servers that forgot a hold explain the
-// grant only if the remembered holds leave enough permits.
+// overdrawn blames a hold that was granted although too many permits were taken. If servers forgot some holds, that
+// explains the grant only if the other holds leave enough permits.
 func (x *examiner) overdrawn(n int32, others []timed) {
 	if x.blamed[n] {
 		return
@@ -142,7 +142,8 @@ func (c *Case) others(p pair) (list []int32) {
 	return list
 }
 
-// overbelieved is called if holders relied on too many permits; it blames the holder whose lease ended first.
+// overbelieved handles a moment at which holders relied on more permits than exist. It blames the holder whose lease
+// ended first.
 func (x *examiner) overbelieved(n int32, others []timed) {
 	if x.blamed[n] {
 		return

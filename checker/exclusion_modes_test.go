@@ -10,8 +10,8 @@ import (
 	"hammerlock/history"
 )
 
-// shared turns some holds of a history into shared ones, with up to most permits each. Their stores become second
-// loads.
+// shared turns some holds of a history into shared ones. Each of these has up to the given number of permits (most),
+// and its store becomes a second load.
 func shared(h *history.History, draw func(n int) int, most int) *history.History {
 	readers := map[history.ID]bool{}
 	for i := range h.Ops {
@@ -48,8 +48,9 @@ func TestReadersAgainstOracleShrinking(t *testing.T) {
 	})
 }
 
-// fits tries every moment at which each hold may have begun: is there a choice with enough permits at all times? Here a
-// hold that begins late does not end late. The result short says that a hold may have ended before it was answered.
+// fits tries all moments at which the holds may have begun. The result legal says whether some choice leaves enough
+// permits at all times. Here a hold that begins late does not end late. The result sound is false if a hold alone is
+// impossible, and short says that a hold may have ended before its answer.
 func fits(permits int, list []told, expires bool) (legal, sound, short bool) {
 	var granted []told
 	var ends []int

@@ -9,8 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// phantoms finds Acquires that were reported as refused although their token was on the servers, or was released or
-// extended.
+// phantoms finds Acquires that were reported as refused although their token was on the servers, or was released
+// or extended.
 func (x *examiner) phantoms() {
 	seen := x.unownedTokens()
 	for _, n := range x.c.events {
@@ -50,9 +50,9 @@ func (x *examiner) phantoms() {
 	x.strays(seen)
 }
 
-// unownedTokens returns the tokens that were seen on the servers and belong to no hold, with the index of the last
-// operation that saw each token. With several sites only keys at the end of the run count. A key that was seen earlier
-// may be a minority's grant that the lock was about to release.
+// unownedTokens returns the tokens that were seen on the servers and belong to no hold. For each token it gives the
+// index in Ops of the last operation that saw it. With several sites only keys at the end of the run count, because an
+// earlier one may be a minority's grant that the lock was about to release.
 func (x *examiner) unownedTokens() map[uint64]int32 {
 	seen := map[uint64]int32{}
 	for _, n := range x.c.events {
@@ -71,17 +71,17 @@ func (x *examiner) unownedTokens() map[uint64]int32 {
 	return seen
 }
 
-// knownSights is the number of keys that must have been seen with the token of a hold, to conclude that the lock writes
-// tokens into its key.
+// knownSights is a number of keys. If that many were seen with the token of a hold, the lock writes tokens into
+// its keys.
 const knownSights = 3
 
 // mostStrays is the number of unexplained keys that are examined: each is compared with all calls, and one is enough.
 const mostStrays = 32
 
-// strays finds keys that no call explains. Such a key has a token that no call reported. It was seen on the only server
-// while no hold was open, and was made by a refused try. For example, if a lock tries again within one call, with
-// another token because an answer was lost, the first key stays for a lease. A lock that grants in advance sets keys at
-// any time, so it is not judged.
+// strays finds keys that no call explains. Such a key has a token that no call reported. It was seen on the only
+// server while no hold was open, and a refused try must have made it. For example, a lock may lose an answer and try
+// again within the same call, with a new token. Then the key with the first token stays for a lease. A lock that
+// grants in advance sets keys at any time, so it is not judged.
 func (x *examiner) strays(unowned map[uint64]int32) {
 	c := x.c
 	if len(unowned) == 0 || !c.Claims.Cleans || c.Nodes != 1 || c.Claims.Permits > 0 || c.Claims.Sets ||
@@ -104,8 +104,8 @@ func (x *examiner) strays(unowned map[uint64]int32) {
 	}
 }
 
-// keepsTokens reports whether the lock's keys contain the tokens of holds. It returns false if a key was seen with
-// another token than that of the hold that was certainly open.
+// keepsTokens reports whether the lock's keys contain the tokens of holds. It returns false if a key was seen whose
+// token was not that of the hold which was certainly open.
 func (x *examiner) keepsTokens() bool {
 	known := 0
 	for _, n := range x.c.events {
@@ -124,7 +124,7 @@ func (x *examiner) keepsTokens() bool {
 	return known >= knownSights
 }
 
-// mostLooks is the number of latest holds in which a seen token is searched for.
+// mostLooks limits the search for the owner of a seen token to this number of latest holds.
 const mostLooks = 64
 
 // owners searches the holds of the page for a seen token. The result own says that a hold has this token. The result
@@ -162,8 +162,9 @@ func (x *examiner) held(sight *history.Op) bool {
 	})
 }
 
-// maker returns the refused try that must have made a key, by the key's TTL. If leases may linger, the key may be older
-// by that time. -1 = a call that is still open may have made the key, or no try was in progress.
+// maker returns the index of the refused try that must have made a key. The key's remaining TTL tells when it was
+// made; if leases may linger, the key may be older by that time. It returns -1 if no try was in progress then, or if a
+// call that is still open may have made the key.
 func (x *examiner) maker(sight *history.Op) (try int32) {
 	c := x.c
 	try = -1

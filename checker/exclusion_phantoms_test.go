@@ -11,8 +11,8 @@ import (
 	"hammerlock/history"
 )
 
-// strayed is a history of a lock that keeps tokens in its keys. In five visits the key was seen; then a try of w02 from
-// 1000 to 1010 ms is refused as busy. All leases are 300 ms.
+// strayed is a history of a lock that keeps tokens in its keys. The key is seen in five visits. Then a try of w02,
+// from 1000 to 1010 ms, is refused as busy. All leases are 300 ms long.
 func strayed() *script {
 	s := newScript()
 	s.Claims.Cleans, s.Nodes, s.Sites = true, 1, 1
@@ -120,8 +120,8 @@ func TestAKeyOfNoCall(t *testing.T) {
 	}
 }
 
-// lingers is a try without an answer and with a lease of 1.2 s, which may last for 0.8 s more. Within that time a key
-// of no hold is seen.
+// lingers is a try without an answer. Its lease is 1.2 s long, and may last 0.8 s longer. Within that time, a key is
+// seen whose token no hold has.
 func lingers(s *script) {
 	s.Bounds.Linger = 800 * ms
 	op := s.busy(3, 600, 900)
@@ -182,8 +182,9 @@ func TestStraysAgainstAllCalls(t *testing.T) {
 	p.run(t)
 }
 
-// open returns the tokens of the page's holds that are open at a sight: certainly (surely), or perhaps. An Acquire
-// without an answer may take effect late.
+// open returns the tokens of the page's holds that were open when the key was seen. If surely is true, these are
+// the holds that were certainly open; otherwise those that may have been. An Acquire without an answer may take
+// effect late.
 func open(c *Case, s history.Op, surely bool) (tokens []uint64) {
 	for _, a := range c.Ops {
 		if a.Kind != history.Acquire || a.Outcome == history.Failed || a.Key != s.Key {

@@ -117,7 +117,8 @@ func disturbed(c *Case, from, to time.Duration) (story []string) {
 	return story
 }
 
-// second says what the second holder was told. If its release is to blame, the grant is not proven.
+// second says in words what the second holder was told. The argument blamed says that this hold's own release is the
+// violation; then its grant is not proven.
 func second(c *Case, j *hold, blamed bool) string {
 	switch {
 	case j.Outcome == history.OK:
@@ -191,7 +192,7 @@ func granted(c *Case, h *hold) string {
 	return s
 }
 
-// promise gives the time until which the first hold excluded all others.
+// promise says in words until when the first hold excluded all others.
 func promise(r *ruler, h *hold) string {
 	over := r.assured(h)
 	s := "it never expires"
@@ -215,8 +216,8 @@ func promise(r *ruler, h *hold) string {
 	return s
 }
 
-// consequence says why two holds are a violation, and who is to blame. If known is true, remedy takes the place of the
-// cause's usual remedy; it is empty if the history does not show what is wrong.
+// consequence says why two holds are a violation, and who is to blame. If known is true, the result remedy replaces
+// the usual remedy of the cause; an empty remedy means that the history does not show what is wrong.
 func consequence(c *Case, r *ruler, f finding) (story []string, remedy string, known bool) {
 	if i := &c.holds[f.pair.first]; f.cause == history.Overrun && i.releaseCall < i.stored {
 		return []string{fmt.Sprintf("%s released the lock at %s, and stored after that", who(i.Worker),

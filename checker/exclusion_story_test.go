@@ -10,8 +10,8 @@ import (
 	"hammerlock/internal/glossary"
 )
 
-// TestAStoryIsInTheOrderOfEffects: a release that was called before the grant that it freed, and answered after it,
-// comes after that grant.
+// TestAStoryIsInTheOrderOfEffects: a release freed another worker's grant. It was called before the grant and answered
+// after it. The story must tell the release after the grant.
 func TestAStoryIsInTheOrderOfEffects(t *testing.T) {
 	s := newScript()
 	late := s.acquire(3, 0, 1, 100)
@@ -84,8 +84,8 @@ func TestWhatToDoFollowsTheStory(t *testing.T) {
 	}
 }
 
-// TestAStreamTellsTheCause: two holds at once, or a lease that ended too early, are a failure in any case. The server's
-// stream says which command ended the first hold.
+// TestAStreamTellsTheCause: two holders at the same time, or a lease that ended too early, are a failure in any case.
+// The server's replication stream only says which command ended the first hold.
 func TestAStreamTellsTheCause(t *testing.T) {
 	usual := func(cause string) string { return glossary.FindCause(cause).Remedy }
 	for _, c := range []struct {

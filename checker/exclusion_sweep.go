@@ -14,9 +14,10 @@ type pair struct{ first, second int32 }
 // sweeper finds the pairs of holds of a key that collide. Its arrays are reused from key to key.
 type sweeper struct {
 	ruler
-	order []stamp // holds, sorted by the start of what is compared
-	queue heap    // holds that wait for their turn: a later call may still come before them
-	// late is filled by losses: it maps a hold that must have begun and ended late to the hold that delayed it.
+	order []stamp // holds, sorted by the start of their intervals
+	queue heap    // holds that are not visited yet, because the interval of a later hold may start earlier
+	// late is filled by the method losses. It maps a hold that must have begun and ended late to the hold that
+	// delayed it.
 	late  map[int32]int32
 	until []time.Duration // until[i] is the latest end of the beliefs of order[0] to order[i]
 }
@@ -51,8 +52,7 @@ func (s *sweeper) inOrder(holds []int32, measure func(h *hold) (t timed, keep bo
 
 func (t *timed) before(u *timed) bool { return t.at < u.at || t.at == u.at && t.hold < u.hold }
 
-// heap has the earliest entry first. It is written here because with container/heap a sweep takes 25 % longer, and the
-// exclusion checker 20 %.
+// heap has the earliest entry first. It replaces container/heap, with which a sweep takes 25 % longer.
 type heap []timed
 
 func (p *heap) push(t timed) {
@@ -91,16 +91,17 @@ func (p *heap) pop() {
 
 func newSweeper(c *Case) *sweeper { return &sweeper{ruler: ruler{c: c}} }
 
-// reach is a hold whose interval ends later than all intervals before.
+// reach is a hold whose interval ends later than the intervals of all earlier holds.
 type reach struct {
 	hold     int32
 	process  int16
 	from, to time.Duration
 }
 
-// beliefs runs the function found for each hold whose holder relied on the lock while an earlier holder still did. The
-// first hold of the pair is the earlier one; of several, that with the longest belief. The argument certain says that
-// they overlap in spite of clock differences. The result is exact within a process.
+// beliefs runs the function found for each hold whose holder began to rely on the lock while an earlier holder still
+// did. The pair has the earlier hold and this one. If there are several earlier holds, it takes the one on which a
+// holder relied longest. The argument certain says that the two overlap in spite of clock differences. The result is
+// exact within a process.
 func (s *sweeper) beliefs(holds []int32, found func(p pair, certain bool)) {
 	far := newFronts(&s.c.Bounds.Agreement)
 	s.inOrder(holds, func(h *hold) (timed, bool) {
@@ -116,7 +117,8 @@ func (s *sweeper) beliefs(holds []int32, found func(p pair, certain bool)) {
 	})
 }
 
-// fronts are the holds of a key that reach furthest: exclusive holds, and shared ones, which do not exclude each other.
+// fronts has the holds of a key that end latest so far: one entry for exclusive holds, and one for shared holds, which
+// do not exclude each other.
 type fronts [2]frontier
 
 func newFronts(clocks *history.Agreement) fronts { return fronts{{clocks: clocks}, {clocks: clocks}} }
@@ -128,7 +130,8 @@ func (f *fronts) of(shared bool) *frontier {
 	return &f[0]
 }
 
-// collide returns one of the furthest reaching holds that overlaps the new hold and excludes it; -1 if none exists.
+// collide returns a hold that overlaps the new hold and excludes it; -1 if none exists. It is the exclusive hold, or
+// the shared one, that reaches furthest. If certain is true, they overlap whatever the clocks show.
 func (f *fronts) collide(now reach, shared bool) (first int32, certain bool) {
 	first, certain = f[0].collide(now)
 	if shared || certain || len(f[1].reach) == 0 {
@@ -185,8 +188,8 @@ func (z *frontier) collide(now reach) (first int32, certain bool) {
 }
 
 // losses runs the function found for each hold whose grant contradicts the servers' promises to earlier holds: see
-// Promise in METHOD.md. It leaves out holds whose lease may have ended before their answer arrived, because their place
-// in the order is unknown. The result is exact if there are none of these.
+// Promise in METHOD.md. A hold is left out if its lease may have ended before its answer arrived, because its place in
+// the order is unknown. If no hold is left out, the result is exact.
 func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
 	s.late = map[int32]int32{}
 	now, last := -history.Forever, int32(-1)    // end of the last exclusive hold
@@ -219,8 +222,8 @@ func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
 	s.late = nil
 }
 
-// before iterates over earlier pairs with the same reason as a pair that losses found: the pair's first hold had to
-// begin and end late because of the hold before it, which may have been late because of a third one, and so on.
+// before iterates over pairs that explain a pair which the method losses found. The first hold of that pair had to
+// begin late because the hold before it ended late. This hold may have been late because of a third one, and so on.
 func (s *sweeper) before(p pair) func(yield func(pair) bool) {
 	return func(yield func(pair) bool) {
 		for last := p.first; ; {
@@ -239,8 +242,9 @@ type moment struct {
 	hold     int32
 }
 
-// moments lists the moments of holds that losses leaves out. If the Acquire has no answer, the moment is a release that
-// succeeded. If the lease may have ended before the answer, the moment is the time of the Acquire.
+// moments lists the moments of those holds that the method losses leaves out. If the Acquire has no answer, the
+// moment is that of a release that succeeded. If the lease may have ended before the answer, the moment is that of
+// the Acquire.
 func (s *sweeper) moments(holds []int32, coupled bool) (list []moment) {
 	for _, n := range holds {
 		h := &s.c.holds[n]
@@ -258,8 +262,8 @@ func (s *sweeper) moments(holds []int32, coupled bool) (list []moment) {
 	return list
 }
 
-// proof is the release that proves that an Acquire without an answer had been granted; nil if none exists. A release
-// proves nothing if its answer does not say whose lock it was.
+// proof returns the release that proves that an Acquire without an answer was granted; nil if none exists. A release
+// proves nothing if its answer does not depend on the owner.
 func (s *sweeper) proof(h *hold) *history.Op {
 	if s.c.Claims.Owned && h.Release >= 0 && s.c.Ops[h.Release].Outcome == history.OK {
 		return &s.c.Ops[h.Release]
@@ -267,9 +271,9 @@ func (s *sweeper) proof(h *hold) *history.Op {
 	return nil
 }
 
-// proven runs the function found for each hold that losses leaves out, if the hold certainly existed while the servers
-// had promised the lock to another. An Acquire without an answer and without a proof may have done nothing, so it is
-// ignored.
+// proven handles the holds that the method losses leaves out. It runs the function found for each of them that
+// certainly existed while the servers had promised the lock to another worker. An Acquire without an answer and
+// without a proof may have done nothing, so it is ignored.
 func (s *sweeper) proven(holds []int32, coupled bool, found func(p pair)) {
 	points := s.moments(holds, coupled)
 	if len(points) == 0 {
@@ -303,7 +307,7 @@ func (s *sweeper) proven(holds []int32, coupled bool, found func(p pair)) {
 }
 
 // overruns runs the function found for each hold whose holder stored after its deadline. The second hold of the pair
-// was granted in between and had not ended; -1 if none exists.
+// was granted between deadline and store, and had not ended; -1 if there is no such hold.
 func (s *sweeper) overruns(holds []int32, found func(p pair)) {
 	if !slices.ContainsFunc(holds, func(n int32) bool { return s.c.holds[n].late() }) {
 		return
@@ -330,8 +334,8 @@ func (s *sweeper) overruns(holds []int32, found func(p pair)) {
 	}
 }
 
-// given is the time until which a hold belonged to its holder, as far as the holder knew. A crash does not end that,
-// and neither does a release that may be an inner one.
+// given is the time until which a holder could think that it had the lock. A crash does not end that time, and neither
+// does a release that may be an inner one.
 func (h *hold) given() time.Duration {
 	if h.doubtful {
 		return min(h.Until, h.Lost)
@@ -344,7 +348,7 @@ func (h *hold) late() bool {
 	return h.Outcome == history.OK && h.stored != history.Forever && h.stored > h.given()
 }
 
-// read is the return of a hold's first load; Forever if none exists.
+// read returns the time at which a hold's first load returned; Forever if none exists.
 func (c *Case) read(h *hold) time.Duration {
 	if h.Uses[0] < 0 || c.Ops[h.Uses[0]].Outcome != history.OK {
 		return history.Forever
@@ -352,9 +356,9 @@ func (c *Case) read(h *hold) time.Duration {
 	return c.Ops[h.Uses[0]].Return
 }
 
-// meets returns a hold that was granted after the deadline of hold n and before its store; -1 if none exists. With
-// fencing, a store that the counter accepts comes before the load of a later holder, unless that load had returned
-// before the store.
+// meets returns a hold that was granted after the deadline of hold n and before its store; -1 if none exists. If the
+// counter is fenced and accepts the store, a later holder's load came after the store, unless the load had returned
+// before the store was called.
 func (s *sweeper) meets(n int32, h *hold) int32 {
 	end, store := h.given(), h.stored
 	begin := end
@@ -362,7 +366,7 @@ func (s *sweeper) meets(n int32, h *hold) int32 {
 		begin = max(begin, s.c.Ops[h.Uses[0]].Call)
 	}
 	at, _ := slices.BinarySearchFunc(s.order, end, func(o stamp, t time.Duration) int { return cmp.Compare(o.at, t) })
-	reach, _ := slices.BinarySearch(s.until, begin) // holds before that had ended
+	reach, _ := slices.BinarySearch(s.until, begin) // all holds before this index had ended
 	for at = max(at, reach); at < len(s.order) && s.order[at].at < store; at++ {
 		o := &s.c.holds[s.order[at].index]
 		from, to := o.believed()
@@ -375,9 +379,9 @@ func (s *sweeper) meets(n int32, h *hold) int32 {
 	return -1
 }
 
-// ordered reports whether fencing keeps all uses by hold o before those by hold h. This needs three things: the counter
-// rejects the token of o from the load of h on, tokens grow from grant to grant, and no server has lost the counter of
-// tokens.
+// ordered reports whether fencing keeps all uses by hold o before those by hold h. Three things are needed. The
+// counter rejects the token of o from the load of h on, tokens grow from grant to grant, and no server has lost the
+// counter of tokens.
 func (s *sweeper) ordered(o, h *hold) bool {
 	fence, later := s.c.acquire(o).Fence, s.c.acquire(h).Fence
 	return s.c.Fenced && fence > 0 && later > fence && h.Uses[0] >= 0 && !s.regressed(h, o) && s.c.unfenced(h, o) == nil

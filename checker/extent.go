@@ -15,7 +15,8 @@ import (
 type Extent struct {
 	Lease time.Duration `json:"longest_lease_ns"` // longest lease that was requested; 0 = none
 	Hold  time.Duration `json:"longest_hold_ns"`  // longest hold, until it was released or no longer relied on
-	// most renewals of one hold: extensions, or leases that the hold outlasted
+	// largest number of renewals of one hold: successful extensions, or leases that fit into the hold of a lock
+	// that renews
 	Renewals  int           `json:"most_renewals"`
 	Wait      time.Duration `json:"longest_wait_ns"` // longest wait, whether the lock was granted or not
 	Workers   int           `json:"workers"`
@@ -90,7 +91,7 @@ func (c *Case) extent(met []bool) *Extent {
 	return t
 }
 
-// Add adds what another run tested.
+// Add joins this extent with that of another run: it takes the greater numbers and all names.
 func (t *Extent) Add(o *Extent) {
 	t.Lease, t.Hold, t.Wait = max(t.Lease, o.Lease), max(t.Hold, o.Hold), max(t.Wait, o.Wait)
 	t.Renewals, t.Workers = max(t.Renewals, o.Renewals), max(t.Workers, o.Workers)

@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestTheExtentIsTheMaximaOfARun: it has no sums, but the most renewals of one hold, the longest wait, also without a
-// grant, and errors of lock calls only.
+// TestTheExtentIsTheMaximaOfARun: an extent has no sums. It has the number of renewals of the hold with the most, the
+// longest wait (with or without a grant), and the errors of lock calls only.
 func TestTheExtentIsTheMaximaOfARun(t *testing.T) {
 	s := newBuilder()
 	s.h.Header = history.Header{Claims: history.Claims{Excludes: true, Expires: true, Owned: true},

@@ -50,7 +50,7 @@ func weighFairness(c *Case) (Verdict, []int64) {
 	return b.verdict(), b.overs
 }
 
-// bypasses lists the waits for pages.
+// bypasses collects the waits of all pages.
 func (c *Case) bypasses() *bypasses {
 	sizes := c.manyWaits()
 	b := &bypasses{Case: c, grants: make([]int64, c.workers), pages: room[period](&c.scratch, sizes),
@@ -76,8 +76,8 @@ func (c *Case) bypasses() *bypasses {
 	return b
 }
 
-// bypassed counts, for each grant, the waits for its page that began earlier and went on. It keeps the waits in a
-// Fenwick tree, sorted by start (Fenwick, A New Data Structure for Cumulative Frequency Tables, 1994).
+// bypassed counts, for each grant, the waits for its page that began earlier and were still going on. It keeps the
+// waits in a Fenwick tree, sorted by start (Fenwick, A New Data Structure for Cumulative Frequency Tables, 1994).
 func (b *bypasses) bypassed() {
 	most := 0
 	for _, page := range b.pages {
@@ -119,7 +119,8 @@ func (b *bypasses) bypassed() {
 	}
 }
 
-// order finds inversions since the last disturbance, which have no excuse, and then all other inversions.
+// order finds inversions: a waiter got the lock before another one that was in the queue first. Inversions since the
+// last disturbance have no excuse, so it finds these first, and then all others.
 func (b *bypasses) order() {
 	found, seen := history.Make[bool](&b.scratch, len(b.waits)), history.Make[bool](&b.scratch, len(b.waits))
 	b.inverted(func(w *wait) time.Duration { return w.again }, found, seen)
@@ -128,8 +129,8 @@ func (b *bypasses) order() {
 	}
 }
 
-// inverted finds inversions among all waits, with slack for the clocks of different processes, and then among the waits
-// of each process alone.
+// inverted finds inversions among all waits. If there are several processes, their clocks differ, so it then looks at
+// the waits of each process alone.
 func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool) {
 	all := history.Make[int32](&b.scratch, len(b.waits))
 	of := make([][]int32, b.processes)
@@ -147,10 +148,10 @@ func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool)
 	}
 }
 
-// inversions finds grants to waits that began after another wait was queued, if the queued waiter tried again after the
-// grant. A reader bypasses another reader only if that reader was refused again, because a server may admit both
-// together. Waits are visited in the order of their first calls. Among the waits that were queued before, only the one
-// with the latest last try matters.
+// inversions finds grants to waits that began after another wait was queued, if the queued waiter tried again after
+// the grant. A server may admit two readers together, so a reader bypasses another one only if the other was refused
+// again. Waits are visited in the order of their first calls. Only one of the waits that were queued before matters:
+// the one with the latest last try.
 func (b *bypasses) inversions(waits []int32, slack time.Duration, since func(*wait) time.Duration, found, seen []bool) {
 	byCall, byQueue := clone(&b.scratch, waits), clone(&b.scratch, waits)
 	before := func(a, b time.Duration) bool { return a != history.Forever && a < b-slack }
@@ -185,7 +186,7 @@ func (b *bypasses) inversions(waits []int32, slack time.Duration, since func(*wa
 	}
 }
 
-// latest keeps the wait with the latest last try: its index plus one (0 = none), and the call of that try.
+// latest is the wait whose last try came latest: the index of the wait plus one (0 = none), and the call of that try.
 type latest struct {
 	wait  int32
 	asked time.Duration
@@ -243,8 +244,8 @@ func (b *bypasses) verdict() Verdict {
 	return v
 }
 
-// passed lists the tries that show that a later wait ended before an earlier one: the refusal that put the earlier
-// waiter into the queue, its last try, and the grant to the later waiter.
+// passed lists the tries that show that a later wait ended before an earlier one. These are the refusal that put the
+// earlier waiter into the queue, its last try, and the grant to the later waiter.
 func (c *Case) passed(refused time.Duration, earlier, later *wait) (list []history.Op) {
 	for i := range c.Ops {
 		op := &c.Ops[i]

@@ -116,8 +116,8 @@ func comesBack(s *builder, later int) {
 	s.done(1, 0, dur(70))
 }
 
-// slow has a waiter that is passed over between two tries, which are 20 ms apart, with leases a little longer than
-// that.
+// slow has a waiter that tries at 0 and at 18 ticks, with leases of 22 ticks. In between, a later waiter is granted
+// the lock. The argument later is the return of the second try.
 func slow(s *builder, later time.Duration) {
 	s.h.Claims.Expires = true
 	first := history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: 1, Call: 0,
@@ -194,8 +194,8 @@ func readTries(c *Case) (all []tries) {
 	return all
 }
 
-// queued is the beginning of a visit's last unbroken series of refusals; Forever if none exists. Disturbances break
-// it.
+// queued returns the time since which a visit has been refused without interruption; Forever if it is not.
+// Disturbances interrupt it.
 func (v *tries) queued(c *Case) time.Duration {
 	at := history.Forever
 	for i, op := range v.ops {
@@ -221,8 +221,8 @@ func (v *tries) queued(c *Case) time.Duration {
 	return at
 }
 
-// stood is the call of the first try that may have a place in the queue for a visit: a try without an answer may take
-// effect at any time.
+// stood returns the earliest time at which a visit may have had a place in the queue. It is the call of its first try,
+// or of an earlier try without an answer, which may take effect at any time.
 func (v *tries) stood(c *Case) time.Duration {
 	first := v.ops[0].Call
 	for i := range c.Ops {
@@ -326,8 +326,8 @@ func TestFairnessAgainstEveryPairOfVisits(t *testing.T) {
 	p.run(t)
 }
 
-// TestReadersAreLetInTogether: a reader that asks later and is granted first passes over another reader only if that
-// reader is refused again. It passes over a writer in any case.
+// TestReadersAreLetInTogether: a reader asks later than another waiter and is granted the lock first. If the other
+// waiter is a reader, it is passed over only if it is refused again. If it is a writer, it is always passed over.
 func TestReadersAreLetInTogether(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -17,7 +17,7 @@ var fencing = Checker{
 	Check:   judgeFencing,
 }
 
-// fenceCauses are the causes, the worst first.
+// fenceCauses lists the causes of failed verdicts of this checker, the worst first.
 var fenceCauses = []string{history.StaleStore, history.Repeated, history.Regressed, history.NoToken}
 
 // fences is the state of the fencing checker.
@@ -30,7 +30,8 @@ type fences struct {
 	blames[disordered]
 }
 
-// disordered are the operations behind a violation; -1 = none. A release shows that the first grant came before.
+// disordered has the operations behind a violation, as indices in Ops; -1 = none. The field back is a release which
+// shows that the first grant came before the second.
 type disordered struct{ first, back, second int32 }
 
 func judgeFencing(c *Case) Verdict {
@@ -42,8 +43,9 @@ func judgeFencing(c *Case) Verdict {
 	return g.verdict()
 }
 
-// disorder blames a grant or a store that came after another with a greater token. Of two grants in progress at the
-// same time, either may be the first.
+// disorder blames a grant or a store (the argument after), because an earlier one (the argument before) has a token
+// that is too large. If both were in progress at the same time, either may be the first, so an excuse may lie anywhere
+// in both calls.
 func (g *fences) disorder(cause string, before, back, after int32) {
 	a, b := &g.Ops[before], &g.Ops[after]
 	why := g.accident(a.Key, min(a.Call, b.Call), max(a.Return, b.Return))
@@ -106,7 +108,7 @@ func (g *fences) fence(i int32) int64 {
 	return -1
 }
 
-// order finds grants whose token is not greater than those of all grants that had returned before their call.
+// order finds grants with a smaller token than some grant that had returned before their call.
 func (g *fences) order() {
 	fencedGrant := func(op *history.Op) bool { return isGrant(op) && op.Fence != 0 }
 	g.inRealTime(fencedGrant, g.fence, func(i, best int32) {
@@ -119,9 +121,9 @@ func (g *fences) order() {
 	})
 }
 
-// afterReleases finds grants whose token is not greater than that of a hold which was given back before their answers.
-// One holder has the lock at a time. So a hold that is alive at its answer came after all holds that were over by then,
-// whenever it was asked for.
+// afterReleases finds grants with a smaller token than a hold that had been given back before the grant's answer. Only
+// one holder has the lock at a time. So a hold that is alive at its answer came after every hold that had ended by
+// then, even if it was requested earlier.
 func (g *fences) afterReleases() {
 	if !g.Claims.Excludes || !g.Claims.Owned || g.Sites > 1 {
 		return
@@ -150,8 +152,8 @@ func (g *fences) afterReleases() {
 	}
 }
 
-// resource finds stores that the counter accepted although an older store had a greater token: the store that they
-// replaced, or a store that had returned before their call. Rejecting a store is correct.
+// resource finds stores that the counter accepted although an older store had a greater token. The older store is the
+// one that was replaced, or one that had returned before the call. Rejecting a store is correct.
 func (g *fences) resource() {
 	store := func(op *history.Op) bool { return op.Kind == history.Store && op.Key >= 0 && op.Fence != 0 }
 	g.inRealTime(store, g.fence, func(i, older int32) {

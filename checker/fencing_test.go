@@ -24,8 +24,8 @@ func (s *builder) fencedStore(w int32, call int, fence int64, seen history.ID, o
 	return s.add(op)
 }
 
-// TestAFenceIsDrawnWithTheGrant: one holder has the lock at a time. So the hold that is given back first was granted
-// first, if the other one was certainly alive when it was answered.
+// TestAFenceIsDrawnWithTheGrant: only one holder has the lock at a time. So a hold that was given back before another
+// one was answered was granted first, if the other one was certainly alive when it was answered.
 func TestAFenceIsDrawnWithTheGrant(t *testing.T) {
 	for ttl, want := range map[int]Status{100: Fail, 4: Inconclusive} {
 		s := newBuilder()

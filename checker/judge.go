@@ -12,7 +12,8 @@ func JudgeFile(path string) ([]Verdict, error) {
 	return judge(h)
 }
 
-// JudgeHistory judges operations that were recorded by another program. An error describes the first impossible one.
+// JudgeHistory judges operations that were recorded by another program. The error describes the first operation that
+// is impossible.
 func JudgeHistory(h *history.History) ([]Verdict, error) {
 	if err := h.Validate(); err != nil {
 		return nil, err

@@ -25,13 +25,13 @@ type leases struct {
 
 	extends bool // the history has extensions
 
-	// answers with a deadline after call + T1, which a delay before sending would explain
+	// answers with a deadline later than call + T1; the request may have been sent late
 	late      []period
 	firstLate [2]int32      // the first of these answers: hold and operation
 	quick     time.Duration // latency of the fastest of these answers
 }
 
-// leaseCauses are the causes, the worst first.
+// leaseCauses lists the causes of failed verdicts of this checker, the worst first.
 var leaseCauses = []string{history.SilentReacquire, history.OverClaim, history.RenewalFailure, history.ForeignRelease,
 	history.PrematureLoss, history.FalseExtension, history.TTLTooLong}
 
@@ -89,8 +89,9 @@ func (c *Case) granting(h *hold, visit func(i int32)) {
 	}
 }
 
-// claim compares a deadline with the guaranteed end of the lease. A library may count from a moment in the middle of a
-// call that has several commands. A deadline that seems to count from the answer is collected, and judged by habit.
+// claim compares a deadline with the guaranteed end of the lease. If a call has several commands, a library may count
+// from a moment in the middle of the call. A deadline that seems to count from the answer is stored in l.late, and the
+// method habit judges it.
 func (l *leases) claim(n, i int32, h *hold) {
 	op := &l.c.Ops[i]
 	life := l.c.rules.Least(op.TTL)
@@ -116,7 +117,7 @@ func (l *leases) claim(n, i int32, h *hold) {
 				"are sure until %s only",
 				who(op.Worker), clock(op.Return), l.c.name(h), clock(op.Until), human.Duration(op.TTL), clock(op.Call),
 				clock(op.Call+life)), *op)
-	// it counts from a command in the middle of the call, or the client takes time before it reads its clock
+	// the deadline counts from the middle of the call, or the client was slow to read its clock
 	case 8*(op.Return+sure-op.Until) > op.Return-op.Call:
 		l.misses["late-stamp"]++
 	default:
@@ -128,9 +129,10 @@ func (l *leases) claim(n, i int32, h *hold) {
 	}
 }
 
-// habit judges deadlines that count from a moment between call and return. A delay before sending looks like a library
-// that counts from the reply. But few slow answers are delayed, whereas such a library is late every time. A delay
-// affects all workers that are about to send, so overlapping answers count once.
+// habit judges deadlines that count from a moment between call and return. There are two possible reasons: the request
+// was sent late, or the library counts from the reply. A library that counts from the reply is late every time, while
+// few slow answers have a late request. A delay affects all workers that are about to send, so overlapping answers
+// count once.
 func (l *leases) habit() {
 	late := int64(len(l.late))
 	if late == 0 {
@@ -151,7 +153,7 @@ func (l *leases) habit() {
 	l.counts[history.OverClaim] += late - 1
 }
 
-// slow lists the answers with a deadline whose latency is at least that of the fastest late answer.
+// slow lists all answers with a deadline that took at least as long as the fastest answer in l.late.
 func (l *leases) slow() (list []period) {
 	add := func(n int32) {
 		op := &l.c.Ops[n]
@@ -169,8 +171,8 @@ func (l *leases) slow() (list []period) {
 }
 
 // loss judges a hold that was reported as lost. If the lease was still guaranteed, a server's fault may explain the
-// loss; without one, a foreign release is blamed, or a premature loss. If the lease was over, a lock that renews is
-// blamed.
+// loss; otherwise a foreign release or a premature loss is blamed. If the lease was over, the lock is blamed if it
+// claims to renew leases.
 func (l *leases) loss(n int32, h *hold, story *account) {
 	told := l.denied(h)
 	if told < 0 && (h.Lost == history.Forever || !l.c.Claims.Renews || l.released(h, h.Lost)) {
@@ -207,8 +209,8 @@ func (l *leases) loss(n int32, h *hold, story *account) {
 	l.unrenewed(h, at, evidence)
 }
 
-// unrenewed judges a lease that ended although the lock renews leases: was there enough time for a renewal between the
-// answer to the last renewal and the end of the lease?
+// unrenewed judges a lease that ended although the lock renews leases. It asks whether there was enough time for a
+// renewal between the answer to the last renewal and the end of the lease.
 func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 	proof := l.c.proof(h, at)
 	over, renewed := l.promised(proof), "its lease was last renewed at "+clock(proof.Call)
@@ -230,10 +232,11 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 		cmp.Or(why, l.unanswered(h, proof.Return, over)))
 }
 
-// unanswered looks for renewals of a hold that had no answer, or reached no server, for an unknown reason. It returns a
-// window if this lasted too long before the lease ended; otherwise nil. If messages were late, the lock must have sent
-// its request again. In this case, or if several requests were sent and some reached no server, the time counts from
-// the first request.
+// unanswered looks for renewals of a hold that had no answer, or reached no server, for an unknown reason. If they
+// took too much of the time before the lease ended, it returns a window that covers them; otherwise nil. Normally the
+// times of these requests are added up. In two cases, all the time since the first request counts: messages were late,
+// or several requests were sent and some reached no server. If messages were late, the lock must also have sent its
+// request again.
 func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	w := &window{
 		name:   "renewals of " + who(h.Worker) + " had no answer, and why is not known",
@@ -250,7 +253,7 @@ func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 			w.from, w.to, unreached = min(w.from, op.Call), op.Return, unreached || missed
 		}
 	}
-	again := min(2, int64((to-from)/max(Margin(h.TTL), 1))) // number of requests for which there was time, up to two
+	again := min(2, int64((to-from)/max(Margin(h.TTL), 1))) // number of requests for which there was time, up to 2
 	late := l.c.atWork(from, to, func(e *history.Effect) bool { return e.Hit(history.Links) }) != nil
 	switch {
 	case late && asked < again:
@@ -269,9 +272,9 @@ func (l *leases) released(h *hold, by time.Duration) bool {
 	return h.Release >= 0 && l.c.Ops[h.Release].Outcome != history.Failed && l.c.Ops[h.Release].Call < by
 }
 
-// outlived looks for a proof, before a moment, that servers kept a hold for longer than its lease can last: its key was
-// seen with a longer TTL, or another worker was refused and no other hold explains that. So the hold need not have
-// expired. It returns nil if there is no proof.
+// outlived looks for a proof, before the moment `by`, that servers kept a hold beyond `last`, the latest end of its
+// lease. Either its key was seen with a longer TTL, or another worker was refused and no other hold explains that.
+// Then the hold need not have expired. It returns nil if there is no proof.
 func (l *leases) outlived(h *hold, last, by time.Duration) (shown *history.Op, story string) {
 	token := l.c.acquire(h).Token
 	for _, op := range l.c.sightsOf(h.Key) {

@@ -7,7 +7,7 @@ import (
 	"hammerlock/history"
 )
 
-// freedBy blames a release of another hold that ended the hold of a victim before its lease was over.
+// freedBy blames the release op, which belongs to another hold, and ended the victim's hold before its lease was over.
 func (l *leases) freedBy(op int32, victim *hold, heard time.Duration, evidence []history.Op) {
 	c := l.c
 	l.fail(history.ForeignRelease, fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over "+
@@ -15,8 +15,8 @@ func (l *leases) freedBy(op int32, victim *hold, heard time.Duration, evidence [
 		who(c.Ops[op].Worker), spanned(&c.Ops[op])), append(evidence, c.Ops[op])...)
 }
 
-// told blames a lease that is wrong in the story of its page: it ended early, lasted too long, was not extended, or was
-// revived.
+// told blames a lease that is wrong in the story of its page: it ended early, lasted too long, was not extended, or
+// was revived.
 func (l *leases) told(k *slip) {
 	c, evidence := l.c, []history.Op(nil)
 	text := ""
@@ -75,7 +75,8 @@ func (l *leases) told(k *slip) {
 	l.fail(k.Deviation.Name, text, append([]history.Op{*c.acquire(&c.holds[k.hold])}, evidence...)...)
 }
 
-// robbed blames a release of another's lock, if its victim has learned of it before the lease was over.
+// robbed blames a release that freed the lock of another worker, the victim. The victim must have learned of the loss
+// before its lease was over.
 func (l *leases) robbed(k *slip) {
 	if k.against < 0 {
 		return
@@ -88,7 +89,8 @@ func (l *leases) robbed(k *slip) {
 	l.freedBy(k.op, victim, c.Ops[n].Return, []history.Op{*c.acquire(victim), c.Ops[n]})
 }
 
-// denied is the first call of a hold that was answered "not yours" before a release explains that; -1 if none exists.
+// denied returns the index of the first call of a hold that was answered "not yours" although the hold cannot have
+// been released yet; -1 if none exists.
 func (l *leases) denied(h *hold) int32 {
 	for _, n := range append(l.c.extends(h), h.Release) {
 		if n < 0 {
@@ -101,7 +103,7 @@ func (l *leases) denied(h *hold) int32 {
 	return -1
 }
 
-// before is the latest end of a lease, according to the answers that came before one of its extensions.
+// before returns the latest end of a hold's lease, according to the answers to its calls before the given extension.
 func (l *leases) before(h *hold, extension int32) time.Duration {
 	last := plus(h.Return, l.c.rules.Most(h.TTL))
 	for _, n := range l.c.extends(h) {

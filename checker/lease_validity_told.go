@@ -18,18 +18,19 @@ type Told struct {
 	Never int64 `json:"never"` // number of these whose holders learned nothing until they released
 	// Unknown is the number of lost holds with an unknown time of loss: the lock does not say when it renewed.
 	Unknown int64 `json:"unknown,omitempty"`
-	// P50 is for holders that were told, by a signal of the lock or by a failed extension; null if there are none.
+	// P50 is the median time until holders were told, by a signal of the lock or by a failed extension; null if it
+	// is unknown.
 	P50 *int64 `json:"p50_ns"`
 	P99 *int64 `json:"p99_ns"` // null if fewer than a hundred were told
 	Max *int64 `json:"max_ns"`
-	// Inside is the longest time for which a holder that learned nothing went on.
+	// Inside is the longest time for which a holder that learned nothing went on after the loss.
 	Inside int64 `json:"inside_ns,omitempty"`
 	Lease  int64 `json:"lease_ns"` // longest lease that was requested
 
 	after []int64 // times until holders were told, sorted; not stored in files
 }
 
-// Add adds another run.
+// Add adds the holds of another run.
 func (t *Told) Add(o *Told) {
 	t.Count, t.Never, t.Unknown = t.Count+o.Count, t.Never+o.Never, t.Unknown+o.Unknown
 	t.Inside, t.Lease = max(t.Inside, o.Inside), max(t.Lease, o.Lease)
@@ -83,8 +84,8 @@ func (l *leases) heard() *Told {
 	return l.sum(all)
 }
 
-// next is the return of the first later grant to another worker that excludes a hold; Forever if the holder had
-// released or died before.
+// next returns the time of the first later grant to another worker that the hold excludes. It returns Forever if the
+// holder had released the hold, or had died, before that.
 func (l *leases) next(h *hold, later []int32) time.Duration {
 	for _, n := range later {
 		o := &l.c.holds[n]

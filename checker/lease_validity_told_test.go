@@ -9,8 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestHowLateAHolderWasTold leaves out the time in which the holder's process was stopped. A server counts a lease of
-// 300 ms for at least 299 ms.
+// TestHowLateAHolderWasTold: the time in which the holder's process was stopped does not count. A server keeps a lease
+// of 300 ms for at least 299 ms.
 func TestHowLateAHolderWasTold(t *testing.T) {
 	for stop, want := range map[bool]string{false: "1 hold lost under a living holder: told after 152 ms (p50), " +
 		"152 ms at most (0.507 leases), 0 never",
@@ -127,8 +127,9 @@ func TestToldAddsUp(t *testing.T) {
 	}
 }
 
-// TestALossThatOnlyTheAnswerTells: a lock that renews, and cannot ask its server, may say by the answer to a release
-// that the hold is lost. In calm, or before it has tried for long enough, that is a premature loss.
+// TestALossThatOnlyTheAnswerTells: a lock that renews may be unable to ask its server. Then it may announce the loss
+// of a hold by the answer to the release. If nothing is broken, or the lock has not tried for long enough, that is a
+// premature loss.
 func TestALossThatOnlyTheAnswerTells(t *testing.T) {
 	for name, c := range map[string]struct {
 		hangs bool

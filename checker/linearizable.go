@@ -65,7 +65,7 @@ func checkLinearizable(c *Case) Verdict {
 	return v
 }
 
-// add adds a window unless it is already there: in a short history all windows have the same holds.
+// add adds a sample of holds unless the list has it already: in a short history all samples are equal.
 func add(windows [][]int32, window []int32) [][]int32 {
 	if slices.ContainsFunc(windows, func(w []int32) bool { return slices.Equal(w, window) }) {
 		return windows
@@ -115,8 +115,8 @@ func (c *Case) compareWithPorcupine(v *Verdict, holds []int32) {
 	}
 }
 
-// certain removes holds that the model does not support: shared holds, and holds that the exact checker ignores because
-// they are unproven, or because their lease may have ended before the answer.
+// certain removes holds that the model does not support. These are shared holds, and holds that the exact checker
+// ignores because they are unproven, or because their lease may have ended before the answer.
 func (s *sweeper) certain(holds []int32) []int32 {
 	var list []int32
 	for _, n := range holds {
@@ -170,9 +170,9 @@ var leaseModel = porcupine.Model{
 	Hash: func(state any) uint64 { return uint64(state.(int32)+1) * 0x9e3779b97f4a7c15 },
 }
 
-// encode converts holds to operations for porcupine. An expiry is an operation that may happen at any time from T1
-// after the last proof on; a release with an unknown effect, at any time after its call. Operations that touch in time
-// count as concurrent in both checkers.
+// encode converts holds to operations for porcupine. The end of a lease is an operation that may happen at any time
+// from T1 after the last proof on. A release with an unknown effect may happen at any time after its call. Operations
+// that touch in time count as concurrent in both checkers.
 func (s *sweeper) encode(holds []int32) []porcupine.Operation {
 	var list []porcupine.Operation
 	add := func(k action, n int32, call, ret time.Duration) {

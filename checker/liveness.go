@@ -15,7 +15,7 @@ var liveness = Checker{
 	Doc: "the lock is not idle for long while a worker waits, no writer starves if the lock claims it, " +
 		"and no key outlives its holder and its lease",
 	Causes: liveCauses,
-	// a lock for scheduled jobs grants no tick that is over, however long a worker waits
+	// a lock for scheduled jobs never grants a tick that is over
 	Applies: func(h *history.Header) bool { return !h.Claims.Once },
 	Check:   judgeLiveness,
 }
@@ -24,11 +24,11 @@ var liveness = Checker{
 // can set another time.
 const patience = time.Second
 
-// collisions is the largest number of times in a row that workers may fail by trying at the same time: each gets some
-// of several sites, and none gets a majority.
+// collisions is the largest number of times in a row that workers may fail because they try at the same time. Then
+// each gets some of several sites, and none gets a majority.
 const collisions = 4
 
-// liveCauses are the causes, the worst first.
+// liveCauses lists the causes of failed verdicts of this checker, the worst first.
 var liveCauses = append(slices.Clip(waits), history.PartKept, history.Phantom, history.Leak, history.Leftover,
 	history.TTLTooLong)
 
@@ -45,7 +45,7 @@ type livenessCheck struct {
 	end       time.Duration // last time in the workers' records
 	bound     time.Duration // a longer dead time counts as stuck
 	judged    time.Duration // total time that is judged: without faults, in pieces longer than the bound
-	dead      time.Duration // longest time without a holder while a worker waited
+	dead      time.Duration // longest dead time: no worker held the lock while one waited
 	deadAll   time.Duration
 	deadFault time.Duration // longest dead time that a fault explains
 	alone     [][]period    // by page: waits of visits, joined where they overlap
@@ -62,7 +62,7 @@ func judgeLiveness(c *Case) Verdict {
 	return v
 }
 
-// weighLiveness also returns the times behind the verdict.
+// weighLiveness returns the verdict, and also the check itself, which has the times behind the verdict.
 func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	l := &livenessCheck{Case: c, misses: map[string]int64{}, end: c.recorded()}
 	call, try := l.slowest()
@@ -82,7 +82,7 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 		l.deadAll += s.to - s.from
 	})
 	held, blamed := l.kept, l.stuck
-	// permits change hands too often to tell a permit that is kept for no worker from one that is being released
+	// a permit that is kept for no worker looks like one that is being released
 	if l.Claims.Permits > 0 {
 		held, blamed = l.believed, l.withheld
 	}
@@ -107,9 +107,9 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	return l.verdict(scanned), l
 }
 
-// slowest returns the longest undisturbed call that had a connection and did not wait for a lock, and the longest try
-// that found no quorum. With leases, a call counts as at most a lease: a lock whose tries take longer than a lease can
-// never be granted, which must not excuse it.
+// slowest returns two latencies: of the longest undisturbed call that had a connection and did not wait for a lock,
+// and of the longest try that found no quorum. If leases expire, a lock call counts as one lease at most. A lock whose
+// tries take longer than a lease can never be granted, and that is no excuse.
 func (l *livenessCheck) slowest() (call, try time.Duration) {
 	lease := history.Forever
 	if l.lease > 0 && l.Claims.Expires {
@@ -170,9 +170,9 @@ func (l *livenessCheck) waiting() [][]period {
 	return pages
 }
 
-// comeAgain joins waits for a page that follow each other within half of the bound: a worker that comes again and again
-// counts as waiting, however short each visit is. It returns nil for a lock with a queue, where a place of an earlier
-// visit may remain, and for permits.
+// comeAgain joins waits for a page if the next one begins within half of the bound. So a worker that comes again and
+// again counts as waiting, however short each visit is. It returns nil for permits, and for a lock with a queue, which
+// may still have the place of an earlier visit.
 func (l *livenessCheck) comeAgain(waiting [][]period) [][]period {
 	if l.Claims.Ordered || l.Claims.Writers || l.Claims.Wakes || l.Claims.Permits > 0 {
 		return nil
@@ -211,8 +211,8 @@ func joined(page []period, apart time.Duration) []period {
 	return list
 }
 
-// idle emits, in order, the times in which a worker waits for a page and no hold covers the page; for a semaphore, the
-// times in which enough permits are free. The function held returns the period that a hold covers.
+// idle runs the function emit for each period in which a worker waits for a page and no hold covers the page. For a
+// semaphore, these are the periods in which enough permits are free. The function held returns a hold's period.
 func (l *livenessCheck) idle(waiting [][]period, held func(*hold) period, emit func(stretch)) {
 	s := newSweeper(l.Case)
 	for page, waits := range waiting {
@@ -240,7 +240,8 @@ func (l *livenessCheck) idle(waiting [][]period, held func(*hold) period, emit f
 	}
 }
 
-// onPage lists the holds of a page, sorted by call; of the joint page, the holds of all pages.
+// onPage lists the holds of a page, sorted by call. For the joint page, which stands for all pages, it lists
+// all holds.
 func (l *livenessCheck) onPage(page int32) (list []int32) {
 	if !l.Claims.Sets || page != l.joint(page) {
 		return l.holdsOf(page)
@@ -253,7 +254,8 @@ func (l *livenessCheck) onPage(page int32) (list []int32) {
 	return list
 }
 
-// covers visits the periods that holds cover, sorted by beginning. No period begins before the call of its hold.
+// covers runs the function visit for each period that a hold covers, sorted by beginning. No period begins before the
+// call of its hold.
 func (s *sweeper) covers(holds []int32, held func(*hold) period, visit func(n int32, p period)) {
 	s.inOrder(holds, func(h *hold) (timed, bool) {
 		p := held(h)
@@ -269,8 +271,8 @@ func (l *livenessCheck) believed(h *hold) period {
 	return period{h.Return, h.trusted()}
 }
 
-// kept is the period in which a server may have kept the lock for a hold. Extensions that were called after the release
-// returned do not count: for them, the lock is to blame.
+// kept is the period in which a server may have kept the lock for a hold. An extension that was called after the
+// release had returned does not make it longer: if such an extension renews the hold, the lock is to blame.
 func (l *livenessCheck) kept(h *hold) period {
 	w := period{h.Call, 0}
 	// the grant took effect somewhere in the call, but a late answer excuses no more than the patience
@@ -327,8 +329,7 @@ func (l *livenessCheck) vain(op *history.Op) bool {
 }
 
 // landed is the time by which the last command that may have granted or extended a hold took effect. A command without
-// an answer, sent to a server that did not answer or into a cut link, may take effect as soon as server and link work
-// again.
+// an answer may take effect late. If its server did not answer, or its link was cut, it waits until both work again.
 func (l *livenessCheck) landed(h *hold, proof time.Duration) time.Duration {
 	sent := func(op *history.Op) {
 		by := op.Return

@@ -9,8 +9,8 @@ import (
 	"hammerlock/internal/glossary"
 )
 
-// TestAdviceForWaiters: if a lock that keeps an order leaves a free page to no waiter, the advice is about its queue.
-// A waiter that slept in its call gets the advice of the cause.
+// TestAdviceForWaiters: a lock that serves in order grants a free page to no waiter. Then the advice is about its
+// queue. If a waiter slept in its call, the advice is that of the cause.
 func TestAdviceForWaiters(t *testing.T) {
 	for name, x := range map[string]struct {
 		ordered, slept bool

@@ -9,8 +9,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// barred is a try that was refused although no worker can have held the lock. More such tries came before it than can
-// have refused each other.
+// barred is a try that was refused although no worker can have held the lock. Several other tries had been refused
+// before it, more than collisions between tries explain.
 type barred struct {
 	stretch
 	try  *history.Op
@@ -53,8 +53,8 @@ func (l *livenessCheck) bars() []barred {
 	return l.refusedFree
 }
 
-// barredBy returns a try that was refused while no worker can have held the lock, because an earlier hold or try had
-// left its key; nil if none exists.
+// barredBy returns a try that was refused because of a key that an earlier hold or try had left. No worker can have
+// held the lock at that time. It returns nil if there is no such try.
 func (l *livenessCheck) barredBy(op *history.Op, o *owner) *history.Op {
 	since := l.trace(op, o)[0].Return
 	for _, b := range l.bars() {

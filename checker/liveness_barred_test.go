@@ -65,8 +65,9 @@ func TestAKeyThatRefusesNoWorkerIsARecord(t *testing.T) {
 	}
 }
 
-// TestAWriterThatIsRefusedThoughFree: readers come and go, no worker can have the lock in between, but a writer is
-// always refused. No lock is blamed if the writer is refused only while there are readers, or if it has to queue.
+// TestAWriterThatIsRefusedThoughFree: readers come and go. Between them no worker can have the lock, but a writer is
+// always refused: the lock is blamed. It is not blamed if the writer is refused only while there are readers, or if
+// the lock has a queue.
 func TestAWriterThatIsRefusedThoughFree(t *testing.T) {
 	for name, tt := range map[string]struct {
 		until, every time.Duration // ms: the tries of the writer

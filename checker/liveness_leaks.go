@@ -98,9 +98,9 @@ func (l *livenessCheck) outlives(op *history.Op, o *owner) {
 			op.Key, op.Value, clock(op.Call), clock(op.Until), human.Duration(l.ttl)))
 }
 
-// found judges one key that was found after the run. A key that will expire is counted but not blamed in three cases:
-// no call shows that the key should be gone; a disturbance may have left it; or it is on no majority of the sites, and
-// the lock may have given up a slow site or does not claim to clean up.
+// found judges one key that was found after the run. A key that will expire is counted but not blamed in three cases.
+// First, no call shows that the key should be gone. Second, a disturbance may have left it. Third, it is on no
+// majority of the sites, and the lock may have given up a slow site or does not claim to clean up.
 func (l *livenessCheck) found(op *history.Op, o *owner) {
 	where := fmt.Sprintf("the key of page %d was on node %d at %s", op.Key, op.Value, clock(op.Call))
 	switch {
@@ -149,8 +149,8 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	}
 }
 
-// stays blames a key that stays, if the lock claims to clean up, or if other workers were refused because of the key.
-// Otherwise the lock may keep keys while it is free.
+// stays blames a leftover key in two cases: the lock claims to clean up, or other workers were refused because of the
+// key. A lock that does not claim it may keep keys while it is free.
 func (l *livenessCheck) stays(cause string, op *history.Op, o *owner, story string) {
 	if l.Claims.Cleans {
 		l.accuse(cause, l.trace(op, o), story)
@@ -188,8 +188,8 @@ const patientCall = 20 * time.Millisecond
 
 func (l *livenessCheck) quick(op *history.Op) bool { return op.Latency() < patientCall }
 
-// trace is the evidence about a key: the Acquire and release of its hold, or the refused try, and where the key was
-// seen.
+// trace is the evidence about a key: the Acquire and release of its hold, or the refused try, and where the key
+// was seen.
 func (l *livenessCheck) trace(op *history.Op, o *owner) []history.Op {
 	var list []history.Op
 	if o.hold != nil {

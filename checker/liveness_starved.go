@@ -11,9 +11,9 @@ import (
 	"hammerlock/internal/human"
 )
 
-// want computes the number of permits that must be free so that a judged worker must be served. It is the smallest
-// number that a worker requests. If the lock serves in order, a worker may wait behind others, so it is the largest
-// number.
+// want computes l.wanted, the number of permits that must be free so that a waiting worker must be served. It is the
+// smallest number that a worker requests. If the lock serves in order, a worker may wait behind one that requests
+// more, so it is the largest number.
 func (l *livenessCheck) want() {
 	for i := range l.Ops {
 		if op := &l.Ops[i]; op.Kind == history.Acquire {
@@ -30,7 +30,7 @@ func (l *livenessCheck) served(permits uint16) bool {
 	return l.Claims.Permits == 0 || cmp.Or(int(permits), l.Claims.Permits) <= l.wanted
 }
 
-// full visits the times in which more than `most` permits are taken.
+// full runs the function visit for each period in which more than `most` permits are taken.
 func (s *sweeper) full(holds []int32, most int, held func(*hold) period, visit func(period)) {
 	var out heap // holds, the one that ends first is first
 	sum, since := 0, time.Duration(-1)
@@ -56,8 +56,8 @@ func (s *sweeper) full(holds []int32, most int, held func(*hold) period, visit f
 	back(history.Forever)
 }
 
-// withheld blames periods longer than the bound in which the wanted permits of a semaphore were certainly free, and
-// tries were refused although servers cannot have kept these permits for a worker.
+// withheld blames periods longer than the bound in which the wanted permits of a semaphore were certainly free, but
+// tries were refused. Servers cannot have kept these permits for a worker.
 func (l *livenessCheck) withheld(left []stretch) {
 	if len(left) == 0 {
 		return
@@ -104,7 +104,7 @@ func (l *livenessCheck) withheld(left []stretch) {
 
 // starved finds writers that waited for longer than a lease and the bound, while a reader that came at least a lease
 // later was granted the lock. A writer keeps its place while it tries again within a lease: see wait. If the lock does
-// not claim to let writers in, they are only counted.
+// not claim to let writers in, such writers are only counted.
 func (l *livenessCheck) starved() {
 	if !l.Claims.Readers {
 		return
@@ -124,7 +124,8 @@ func (l *livenessCheck) starved() {
 		}
 	})
 	for _, key := range slices.Sorted(maps.Keys(writers)) {
-		// sorted by first call; first[i] is the reader that was granted first among come[i:], and only this one matters
+		// The list come is sorted by first call. first[i] is the index of the reader that was granted first
+		// among come[i:].
 		list, come := writers[key], readers[key]
 		slices.SortFunc(come, func(a, b wait) int { return cmp.Compare(a.start, b.start) })
 		first := make([]int, len(come))

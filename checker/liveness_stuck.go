@@ -65,8 +65,9 @@ const removeTheKey = "Let a release, and the end of a lease, remove the key of t
 const dropTheDead = "Drop a waiter that has not asked again in time from the queue, in the script that grants the " +
 	"lock: one that died there keeps all others out. See locks/catalogue/fair.go."
 
-// adviseWaiter gives the advice if a waiter tried again in vain. If the try was one call of the whole time, the waiter
-// slept in the lock, and the advice is that of the cause.
+// adviseWaiter chooses the advice for a waiter that tried in vain: about the queue, or about a key that was seen. If
+// neither applies and the waiter tried again and again, the history does not show the reason, so there is no advice.
+// If a single call lasted all the time, the waiter slept in the lock, and the advice is that of the cause.
 func (l *livenessCheck) adviseWaiter(v *Verdict, evidence []history.Op) {
 	seen := slices.ContainsFunc(evidence, func(op history.Op) bool { return op.Kind == history.Sight })
 	switch {
@@ -81,8 +82,8 @@ func (l *livenessCheck) adviseWaiter(v *Verdict, evidence []history.Op) {
 	}
 }
 
-// keyIn returns an operation that saw the lock's key in a period in which no worker can have held it; nil if there is
-// none.
+// keyIn returns an operation that saw the lock's key in a period in which no worker can have held the lock; nil if
+// none exists.
 func (l *livenessCheck) keyIn(s stretch) *history.Op {
 	for key := range l.keys {
 		if l.joint(int32(key)) != s.key {
@@ -109,9 +110,9 @@ func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 		l.called(s.key), clock(s.from), clock(s.to), who(op.Worker), clock(op.Return)))
 }
 
-// sleepers returns, for each period, a refused try that its visit did not repeat for longer than the bound; -1 if none
-// exists. The periods are sorted by page. If a message may have been lost, a lease is added to the bound. If pauses of
-// the machine are not recorded, the longest silence of all workers counts as a pause.
+// sleepers returns, for each period, the index in Ops of a refused try that its visit did not repeat for longer than
+// the bound; -1 if none exists. The periods are sorted by page. If a message may have been lost, the bound is longer
+// by a lease. If pauses of the machine are not recorded, the longest silence of all workers counts as a pause.
 func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	found, least := make([]int32, len(list)), make([]time.Duration, len(list))
 	if len(list) == 0 {
@@ -141,9 +142,10 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	return found
 }
 
-// deaf lists the times in which a message to a waiter may be lost, so that the waiter sleeps until a lease ends: the
-// times of muted, and the times after a worker died, had no answer, was cancelled or gave up. If the lock does not
-// claim messages, and none ever woke a worker, this is all the time: waiters may poll as rarely as they like.
+// deaf lists the times in which a message to a waiter may be lost, so that the waiter sleeps until a lease ends. These
+// are the times that the method muted returns, and the times after a worker died, had no answer, was cancelled or gave
+// up. If the lock does not claim messages, and none ever woke a worker, deaf returns all the time: waiters may poll as
+// rarely as they like.
 func (l *livenessCheck) deaf() spans {
 	told := l.Claims.Wakes
 	for i := range l.Ops {
@@ -167,7 +169,7 @@ func after(list []stretch, key int32, at time.Duration) int {
 	return n
 }
 
-// within is the index of the period of a page that contains a try; -1 if there is none. The list is sorted by page.
+// within is the index of the period of a page that contains a try; -1 if none exists. The list is sorted by page.
 func (l *livenessCheck) within(list []stretch, op *history.Op) int {
 	key := l.joint(op.Key)
 	n := after(list, key, op.Return-1)
@@ -213,16 +215,16 @@ func (l *livenessCheck) cut(s stretch) (rest []stretch) {
 	return rest
 }
 
-// unheard reports whether a try ended before the server heard of it, because no connection could be made. The result is
-// false for a lock without sessions: such a lock may have kept other connections in a pool.
+// unheard reports whether a try ended before the server heard of it, because no connection could be made. It returns
+// false for a lock without sessions, which may have had other connections in a pool.
 func (l *livenessCheck) unheard(op *history.Op) bool {
 	return l.Session && op.Outcome == history.Failed && op.Reason == history.Unreachable
 }
 
-// refusals returns, for each period, a try that proves it; -1 if none exists. Such a try was called at least half a
-// bound after the period began, and was refused, or failed in the client, before the next holder requested the lock. Or
-// it had no answer for a whole bound. If no visit lasted that long, more tries must have been refused than can have
-// refused each other.
+// refusals returns, for each period, the index in Ops of a try that proves that the lock was idle; -1 if none exists.
+// There are two kinds of proof. First, a try was called at least half a bound after the period began, and it failed
+// before the next holder requested the lock. Second, a try had no answer for a whole bound. If no visit lasted all the
+// time, more tries must have been refused than collisions between tries explain.
 func (l *livenessCheck) refusals(list []stretch) []int32 {
 	proofs := slices.Repeat([]int32{-1}, len(list))
 	if len(list) == 0 {
@@ -262,8 +264,9 @@ func (l *livenessCheck) refusals(list []stretch) []int32 {
 	return proofs
 }
 
-// asked returns, for each period, the call of the first try that was granted the lock in the period or at its end: from
-// this call on, the lock may have belonged to the try. The periods are sorted by page.
+// asked returns, for each period, when the next holder requested the lock: the call of the first try that was
+// granted in the period or at its end. From that call on, the lock may have belonged to this try. The periods are
+// sorted by page.
 func (l *livenessCheck) asked(list []stretch) []time.Duration {
 	times := make([]time.Duration, len(list))
 	for i := range list {

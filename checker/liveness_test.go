@@ -49,8 +49,9 @@ func (s *builder) connects(session bool) {
 	s.h.Session = session
 }
 
-// sleepsForALease has waiters that messages wake. A worker is refused at a moment (at), and sleeps until the end of a
-// lease that was given back much earlier. The result of another release, answered at 2, is given (came).
+// sleepsForALease has waiters that messages wake. At the moment `at`, a worker is refused and the lock is given back.
+// Nevertheless the worker sleeps until the lease would have ended. The argument came is the outcome of another page's
+// release, which returns at 2.
 func (s *builder) sleepsForALease(came history.Outcome, at time.Duration) {
 	other := s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 3, Key: 1, TTL: 10, Until: 10,
 		Woken: history.Signal, Return: 1})
@@ -422,8 +423,8 @@ func TestALostProcessMayHaveGoneOn(t *testing.T) {
 	}
 }
 
-// TestWhatARunIsNotAbout: if there was too little time to judge, the run is undecided only if it is about liveness. A
-// violation always counts.
+// TestWhatARunIsNotAbout: if there was too little time to judge, the verdict is inconclusive only in a run that is
+// about liveness, and otherwise not judged. A violation always counts.
 func TestWhatARunIsNotAbout(t *testing.T) {
 	for name, tt := range map[string]struct {
 		write func(*builder)
@@ -753,8 +754,8 @@ func everySecond(c *Case) string {
 		longest, all, kind)
 }
 
-// sleeps is the longest time between two tries of one waiter for a page, within the seconds from a to b. If pauses of
-// the machine were not recorded, the longest silence is subtracted.
+// sleeps returns the longest time between two tries of one waiter for a page, between the times a and b. If pauses of
+// the machine were not recorded, the longest silence of all workers is subtracted.
 func sleeps(c *Case, visits []tries, key int32, a, b time.Duration) (most time.Duration) {
 	for i := range visits {
 		v := &visits[i]
@@ -823,8 +824,8 @@ func leaked(c *Case, ttl time.Duration, explains func(from, to time.Duration) bo
 	return ""
 }
 
-// stretches reports whether the fault can have set a clock between the Acquire of the found key and the sight of the
-// key.
+// stretches reports whether a fault may have set a clock between two times: the Acquire of the found key, and the
+// moment when the key was found.
 func stretches(c *Case, found history.Op) bool {
 	from := time.Duration(0)
 	for _, a := range c.Ops {

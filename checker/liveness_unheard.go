@@ -34,7 +34,7 @@ func (l *livenessCheck) naps() (list []nap) {
 		}
 		switch op.Kind {
 		case history.End:
-			over(op.Worker, op.Return, false) // its call is the time at which the visit began
+			over(op.Worker, op.Return, false) // the Call of an End is the time at which the visit began
 		case history.Crash:
 			over(op.Worker, op.Call, false)
 		case history.Acquire:
@@ -52,9 +52,9 @@ func (l *livenessCheck) naps() (list []nap) {
 	return list
 }
 
-// The lock is blamed if, for more than fewUnheard releases in a row, all waiters slept for longer than the bound; or if
-// more than someUnheard in a row were unheard. Each message of the page that may have gone to a dead listener allows
-// unheardEach more.
+// The lock is blamed in two cases. After more than fewUnheard releases in a row, all waiters slept for longer than the
+// bound; or more than someUnheard releases in a row were unheard. For each message that may have gone to a dead
+// listener, unheardEach more are allowed.
 const fewUnheard, someUnheard, unheardEach = 3, 20, 2
 
 // unheardRun is a series of releases of a page, none of which woke a waiter.
@@ -64,10 +64,10 @@ type unheardRun struct {
 	count, long int   // number of releases, and of those after which all waiters slept for longer than the bound
 }
 
-// unheardReleases blames a lock that claims that releases wake waiters, if they were unheard again and again, while
-// other workers came and were granted the lock. A release is unheard if all waiters slept for longer than the bound
-// after it, or if they slept for longer than a moment and no message woke them later. The check leaves out times in
-// which a fault or event affects more than holders, and histories without recorded pauses.
+// unheardReleases blames a lock that claims that releases wake waiters, if releases were unheard again and again,
+// while other workers came and were granted the lock. A release is unheard in two cases. Either all waiters slept for
+// longer than the bound after it, or all slept for longer than a moment and no message woke them later. The check
+// leaves out times in which a fault or event affects more than holders, and histories without recorded pauses.
 func (l *livenessCheck) unheardReleases() {
 	if !l.Claims.Wakes || !l.Claims.Alone() || l.Claims.Sets || l.Bounds.Gap == 0 {
 		return
@@ -121,7 +121,8 @@ func (l *livenessCheck) unheardReleases() {
 	l.endRun(&run, lost)
 }
 
-// awake is the time by which a worker that heard of a release has had some time to try, apart from short pauses.
+// awake returns the time by which a worker that heard of a release has had the time `after` to try again. Short pauses
+// of processes do not count.
 func (l *livenessCheck) awake(release *history.Op, after time.Duration) time.Duration {
 	p := period{release.Call, plus(release.Return, after)}
 	return plus(p.to, p.to-p.from-l.hitches.length(p))
@@ -158,7 +159,8 @@ func (l *livenessCheck) endRun(run *unheardRun, lost []stray) {
 }
 
 // muted lists the times in which a message to a waiter may be lost because a fault or event affects more than holders.
-// Listeners then need time to subscribe again: as long as the fault lasted or a recovery, plus a lease and the bound.
+// After it, listeners need time to subscribe again: as long as the fault lasted, or a recovery if that is longer, and
+// then a lease and the bound.
 func (l *livenessCheck) muted() spans {
 	var list []period
 	for i := range l.windows {
@@ -178,7 +180,8 @@ type stray struct {
 	key int32
 }
 
-// strays lists these moments: a worker died, had no answer, was cancelled or gave up.
+// strays lists the moments at which a message may have gone to a worker that cannot hear it: the worker died, had no
+// answer, was cancelled or gave up.
 func (l *livenessCheck) strays() (list []stray) {
 	for i := range l.Ops {
 		op := &l.Ops[i]

@@ -10,8 +10,8 @@ import (
 	"hammerlock/history"
 )
 
-// newcomers lets one worker come again and again: it is granted the lock immediately, and soon gives it back. Another
-// worker waits from the first hold on, and tries after the visits whose numbers are given.
+// newcomers lets one worker come again and again. Each time it is granted the lock immediately, and soon gives it
+// back. Another worker waits from the first hold on, and tries again only after the visits with the given numbers.
 func newcomers(s *builder, visits int, tries ...int) {
 	s.h.Claims.Wakes, s.h.Claims.Excludes, s.h.Bounds.Gap = true, true, time.Millisecond
 	for i := range visits {

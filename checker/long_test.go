@@ -8,9 +8,9 @@ import (
 	"hammerlock/history"
 )
 
-// TestLongHistories: a history whose arrays lie in files has the same verdicts as in the heap. It judges small
-// histories of any kind, with faults, pauses, crashes and several processes. Memory that is used after it was freed
-// ends the test.
+// TestLongHistories: if the arrays of a history lie in files, its verdicts are the same as with arrays in the heap.
+// The test judges small histories of any kind, with faults, pauses, crashes and several processes. If memory is used
+// after it was freed, the test crashes.
 func TestLongHistories(t *testing.T) {
 	verdicts := func(h history.History, large int) []Verdict {
 		h.Space.Large = large

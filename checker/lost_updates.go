@@ -10,7 +10,7 @@ var lostUpdates = Checker{
 	Check:  judgeLostUpdates,
 }
 
-// updateCauses are the causes, the worst first.
+// updateCauses lists the causes of failed verdicts of this checker, the worst first.
 var updateCauses = []string{history.Exclusion, history.ChangedRead, history.EarlyRead, history.StaleRead,
 	history.StoreLoss, history.Overwritten, history.Duplicate, history.Corrupt, history.Phantom,
 	history.ZombieWrite, history.Overrun}
@@ -21,7 +21,7 @@ type updates struct {
 	*Case
 	named []bool  // by operation: another operation saw this store
 	place []int32 // by operation: position of a store in its chain, growing; 0 = in no chain
-	link  []int32 // by operation, plus one: next store of the chain; outside of it, the store where the branch began
+	link  []int32 // by operation, plus one: the next store in the chain; outside of it, the first of the branch
 	pages []page  // by key
 
 	astray map[replacing]bool // acknowledged stores outside of their chains
@@ -47,8 +47,8 @@ type page struct {
 // witness is the evidence of a violation.
 type witness struct{ store, other int32 } // indices in Ops; -1 = none
 
-// judgeLostUpdates uses the idea of Elle (Kingsbury, Alvaro 2020): writes have names, so that their order is
-// observable.
+// judgeLostUpdates uses the idea of Elle (Kingsbury, Alvaro 2020): writes have names, so that their order
+// is observable.
 func judgeLostUpdates(c *Case) Verdict {
 	u := &updates{Case: c, pages: make([]page, c.keys), astray: map[replacing]bool{}}
 	if !c.viewed {
@@ -80,7 +80,7 @@ func (u *updates) loses(cause string, store, other int32) {
 	}
 }
 
-// read finds out which stores were seen, and compares values read with values written.
+// read notes which stores were seen, and compares the values that were read with the values that were written.
 func (u *updates) read() {
 	for i := range u.Ops {
 		op := &u.Ops[i]
@@ -151,7 +151,8 @@ func (u *updates) nameless() bool {
 	return some
 }
 
-// begins tells whether a page had a value at the beginning, according to the first operation that saw no store.
+// begins tells whether a page began with the given value. The first operation on the page that saw no store tells the
+// page's first value.
 func (u *updates) begins(op *history.Op, value int64) bool {
 	p := &u.pages[op.Key]
 	if !p.based {
@@ -160,13 +161,13 @@ func (u *updates) begins(op *history.Op, value int64) bool {
 	return value == p.base
 }
 
-// blank tells whether a store is an increment without an answer, so that its value and the store that it replaced are
-// unknown.
+// blank tells whether a store is an increment without an answer, so that its value and the store that it replaced
+// are unknown.
 func blank(op *history.Op) bool {
 	return op.Kind == history.Store && op.Outcome == history.Unknown && op.Value == 0
 }
 
-// seen is the store that an operation read; -1 if there was none, or if it is unknown.
+// seen is the store that an operation read; -1 if none existed, or if it is unknown.
 func (u *updates) seen(op *history.Op) int32 {
 	i := u.at(op.Seen)
 	if i < 0 || u.Ops[i].Kind != history.Store || u.Ops[i].Key != op.Key {
@@ -189,7 +190,8 @@ func (u *updates) effective(i int32) bool {
 		(op.Outcome == history.OK || u.named[i])
 }
 
-// deepest chooses, for pages that were not read at the end, the end that loses the fewest acknowledged stores.
+// deepest chooses a last store for each page that was not read at the end: the one with which the fewest acknowledged
+// stores are lost.
 func (u *updates) deepest() {
 	unread := false
 	for k := range u.pages {
@@ -199,7 +201,7 @@ func (u *updates) deepest() {
 		return
 	}
 	const acknowledged = 1 << 32
-	// by operation: number of stores up to it, plus the weight for each acknowledged store; -1 = being counted
+	// by operation: number of stores up to it, plus 1<<32 for each acknowledged one; -1 = being counted
 	depth := history.Make[int64](&u.scratch, len(u.Ops))
 	best := make([]int64, u.keys)
 	var path []int32
@@ -230,10 +232,10 @@ func (u *updates) deepest() {
 	}
 }
 
-// chains marks the chains that end in the final values. It goes through the history backwards, once. A store that comes
-// later in the history than the store which replaced it is followed immediately.
+// chains marks the chains that end in the final values. It goes through the history backwards, once. The history is
+// sorted by return, so a store may come after the store that replaced it. Then the chain is followed immediately.
 func (u *updates) chains() {
-	const ahead = -1 // index of a store that was not reached yet
+	const ahead = -1 // place of a store in the chain that the loop has not reached yet
 	for k := range u.pages {
 		if end := u.pages[k].end; end > 0 {
 			u.place[end-1] = ahead
@@ -294,8 +296,8 @@ func (u *updates) missing() {
 	}
 }
 
-// overwrites returns the first store of the chain, from a given one on, that can have overwritten a lost store: earlier
-// ones were answered before the lost store was called.
+// overwrites returns the first store of the chain, beginning with a given one, that can have overwritten a lost store.
+// It skips stores that were answered before the lost store was called.
 func (u *updates) overwrites(lost, from int32) int32 {
 	op := &u.Ops[lost]
 	for from >= 0 && u.before(u.Ops[from].Return, op.Call, u.Ops[from].Process, op.Process) && u.link[from] > 0 {
@@ -304,7 +306,8 @@ func (u *updates) overwrites(lost, from int32) int32 {
 	return from
 }
 
-// left returns the store at which the branch of a lost store left the chain. Each branch is followed once.
+// left returns the store at which the branch of a lost store left the chain. Results are kept in u.link, so that each
+// branch is followed once.
 func (u *updates) left(i int32) int32 {
 	var path []int32
 	at := i

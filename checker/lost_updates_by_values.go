@@ -21,7 +21,7 @@ type counted struct {
 	read         bool              // the page was read at the end
 	by           map[int64][]int32 // value -> acknowledged stores of it; all but one of them are lost
 	last         int32             // the acknowledged store that was answered last
-	doubled      int64             // number of stores that are lost for this reason
+	doubled      int64             // number of stores that are lost because another one stored the same value
 }
 
 // byValues judges a history whose operations do not name stores. Each store writes one more than its visit read. So two
@@ -73,7 +73,7 @@ func (u *updates) byValues() Verdict {
 	return u.ofValues(unread, inexact, more)
 }
 
-// blamePage blames the lost stores of a page, except for as many as excused late visits can have overwritten.
+// blamePage blames the lost stores of a page. It leaves out as many as excused late visits can have overwritten.
 func (u *updates) blamePage(p *counted, lost int64) {
 	w, most := u.overwritten(p)
 	if most = min(most, lost); most > 0 {

@@ -21,8 +21,8 @@ func nameless(h *history.History, base int64) *history.History {
 	return &other
 }
 
-// TestValuesTellWhatNamesTell judges histories of right and wrong locks, with and without the names of the stores that
-// were seen.
+// TestValuesTellWhatNamesTell judges histories of right and wrong locks twice: with the names of the stores that were
+// seen, and with values only.
 func TestValuesTellWhatNamesTell(t *testing.T) {
 	compared, lost := 0, 0
 	all := 300

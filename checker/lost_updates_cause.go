@@ -10,8 +10,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// cause returns why the branch that begins with a store was lost, and the store of the chain that replaced it; -1 if
-// there is none.
+// cause returns the reason why a branch of stores was lost, given its first store. It also returns the rival, the
+// store of the chain that replaced the same store; -1 if none exists.
 func (u *updates) cause(branch int32) (string, int32) {
 	op := &u.Ops[branch]
 	rival := int32(-1)
@@ -26,8 +26,8 @@ func (u *updates) cause(branch int32) (string, int32) {
 	return u.conflict(branch, rival), rival
 }
 
-// forgotten returns the cause for a store that the counter acknowledged and then lost. Only a counter on the topology
-// under test may lose stores: then the cause is StoreLoss, else it is the given one.
+// forgotten returns the cause for a store that the counter acknowledged and then lost. If the counter is on the
+// topology under test, it may lose stores, so the cause is StoreLoss; otherwise it is the given cause.
 func (u *updates) forgotten(otherwise string) string {
 	if u.Counter == history.CounterOnTopology {
 		return history.StoreLoss
@@ -35,7 +35,7 @@ func (u *updates) forgotten(otherwise string) string {
 	return otherwise
 }
 
-// conflict returns the cause if two stores replaced the same one.
+// conflict returns the cause of a lost view if two stores replaced the same store.
 func (u *updates) conflict(a, b int32) string {
 	for _, pair := range [2][2]int32{{a, b}, {b, a}} {
 		store, load := &u.Ops[pair[0]], u.load(pair[1])
@@ -71,8 +71,9 @@ func (u *updates) conflict(a, b int32) string {
 // one was late.
 var ofTheLock = []string{history.Exclusion, history.ChangedRead, history.Overrun, history.ZombieWrite}
 
-// early tells whether a store's number was read before its hold was asked for. Either its load was, or no load is known
-// and the number does not count another store that had returned by then.
+// early tells whether the number that a store incremented was read before the store's hold was requested. If the load
+// is known, its call tells that. Otherwise, the number was read early if it does not count another store that had
+// returned before the request.
 func (u *updates) early(other *history.Op, store, load int32) bool {
 	h := u.hold(u.Ops[store].Hold)
 	if h == nil {
@@ -135,7 +136,7 @@ func (u *updates) explains(cause string, store, other int32) *window {
 	return nil
 }
 
-// lateness returns the time at which a visit used the counter, and by how much its hold had ended before.
+// lateness returns the time at which a visit used the counter, and how long before that time its hold had ended.
 func (u *updates) lateness(cause string, h *hold, i int32) (at, late time.Duration) {
 	at = u.Ops[i].Return
 	if cause == history.Overrun {
@@ -147,7 +148,8 @@ func (u *updates) lateness(cause string, h *hold, i int32) (at, late time.Durati
 	return at, at - h.lapse()
 }
 
-// load returns the load whose value a store replaced; -1 if it is unknown. It comes before the store in the same lane.
+// load returns the load whose value a store replaced; -1 if it is unknown. The load comes before the store in the same
+// lane, the log of one worker.
 func (u *updates) load(store int32) int32 {
 	op := &u.Ops[store]
 	h := u.hold(op.Hold)
@@ -170,8 +172,9 @@ func (u *updates) load(store int32) int32 {
 // replacing identifies stores by their hold and the store that they replace.
 type replacing struct{ hold, seen history.ID }
 
-// stale finds loads that saw an older store than one that had returned before their call. If the load's visit lost its
-// own store, that is blamed instead. Only the chain is examined: a page with another branch has failed already.
+// stale finds loads that saw too old a store: a newer store had returned before the load was called. If the load's
+// visit lost its own store, that is blamed instead. Only the chain is examined: a page with another branch has
+// failed already.
 func (u *updates) stale() {
 	loadOrStore := func(op *history.Op) bool {
 		return op.Outcome == history.OK && (op.Kind == history.Load || op.Kind == history.Store)

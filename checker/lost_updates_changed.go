@@ -25,8 +25,8 @@ func (u *updates) changed() {
 	}
 }
 
-// interference returns the cause of a changed page: the reader loaded after its hold had ended, or the writer stored
-// after its own hold had ended, or both held the lock.
+// interference returns the cause of a changed page. Either the reader loaded after its hold had ended, or the writer
+// stored after its own hold had ended, or both held the lock.
 func (u *updates) interference(h *hold, again *history.Op, store int32) string {
 	if again.Return > h.lapse() {
 		return history.Overrun

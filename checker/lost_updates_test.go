@@ -9,8 +9,7 @@ import (
 	"hammerlock/history"
 )
 
-// visit is a whole visit from call on, one tick for each operation: it loads what the store seen wrote, and replaces
-// it.
+// visit adds a whole visit that begins at the time `call`. It loads what the store `seen` wrote, and replaces it.
 func (s *builder) visit(w int32, call int, seen history.ID, value int64) history.ID {
 	at := func(n int) (d int) { return call + 2*n }
 	hold := s.grant(w, dur(at(0)), dur(at(0)+1), 100)
@@ -20,8 +19,8 @@ func (s *builder) visit(w int32, call int, seen history.ID, value int64) history
 	return store
 }
 
-// stoppedInStore lets a fault stop the process of a visit before or after the call of its store. Meanwhile the lease
-// ends.
+// stoppedInStore lets a fault stop the process of a visit, before or after the call of its store. The lease ends
+// during the stop.
 func (s *builder) stoppedInStore(call time.Duration) {
 	s.h.Faults = []history.Injection{{Effect: processStops}}
 	s.h.Bounds.Gap = time.Millisecond
@@ -37,8 +36,8 @@ func (s *builder) stoppedInStore(call time.Duration) {
 	s.final(100, late, 1)
 }
 
-// lateStore is a store that was called in time and took effect 20 ms after the end of its lease. Its process was paused
-// for a given time without a fault.
+// lateStore is a store that was called within its lease and took effect 20 ms after the lease had ended. Its process
+// was paused for the time `still`, without a fault.
 func (s *builder) lateStore(still time.Duration) {
 	s.h.Bounds.Gap = time.Millisecond
 	s.add(history.Op{Kind: history.Gap, Worker: -1, Key: -1, Call: 6, Return: 6 + still})
@@ -277,8 +276,9 @@ func drawUpdates(r *rand.Rand) *builder {
 	return s
 }
 
-// orders tries every order of the acknowledged stores, with any of those that may have taken effect. Is there one in
-// which each store replaced the one before, which ends in the final count, and in which no load saw too old a store?
+// orders tries every order of the acknowledged stores, with any of the stores that may have taken effect. It returns
+// true if some order is possible: each store replaced the one before, the last one made the final count, and no load
+// saw too old a store.
 func orders(c *Case) bool {
 	var stores, loads []*history.Op
 	var final *history.Op

@@ -10,9 +10,9 @@ import (
 	"hammerlock/internal/human"
 )
 
-// WithMeasured adds verdicts on what was measured besides the operations: on the cost of a visit, and on the program of
-// a lock, which comes first if it failed. Other verdicts stay, except if keys were in a database that was not searched.
-// All verdicts of a run pass here, and get their remedies.
+// WithMeasured adds two verdicts on measurements: on the cost of a visit, and on the lock's program. The second comes
+// first unless it is a pass. Other verdicts change in two cases: keys were in a database that was not searched, or the
+// program answered no ping. All verdicts of a run pass here, and get their remedies.
 func WithMeasured(all []Verdict, m *history.Measured, h *history.Header, ttl time.Duration) []Verdict {
 	if m != nil && m.Cost != nil {
 		all = append(all, weighCost(m.Cost, h))
@@ -28,7 +28,7 @@ func WithMeasured(all []Verdict, m *history.Measured, h *history.Header, ttl tim
 	if v.Status == Pass {
 		return append(all, v)
 	}
-	for i := range all { // slow answers are pauses, and taken off; without any answer nothing is known of the program
+	for i := range all { // if no ping was answered, the program may have been stopped all the time
 		if w := &all[i]; m.Driver.Pings == 0 && w.Status == Fail && slices.Contains(waits, w.Cause) {
 			w.Status, w.Cause, w.Causes, w.Remedy = Inconclusive, "", nil, ""
 			w.Summary = "the driver, which answered no ping, may have kept its waiters waiting: " + w.Summary
@@ -37,11 +37,11 @@ func WithMeasured(all []Verdict, m *history.Measured, h *history.Header, ttl tim
 	return append([]Verdict{v}, all...)
 }
 
-// waits are the causes of waiters that are not served. A program that is slow keeps them waiting, too.
+// waits lists the causes which say that waiters are not served. A slow program of a lock keeps waiters waiting, too.
 var waits = []string{history.Deadlock, history.Stuck, history.LostWakeup, history.Crossing, history.Starved}
 
-// A client must do these things on every new connection. An omission shows when connections have broken, or immediately
-// if a driver does not pass on its settings.
+// A client must do these things on every new connection. If it omits one, that shows after connections have broken, or
+// immediately if a driver does not pass on its settings.
 const (
 	selectAgain = "Select the database on every new connection: a client that connects again begins with database 0, " +
 		"where other clients do not look. A library that can name none claims defaults: docs/DRIVERS.md."
@@ -90,8 +90,8 @@ func weighDriver(d *history.Driver, lease time.Duration) Verdict {
 	return v
 }
 
-// An uncontended visit to a lease costs four commands: SET, and a script with GET and DEL. A waiter tries once per
-// backoff. More than ten times that, on each server, is a storm.
+// An uncontended visit to a lock with a lease costs four commands: SET, and a script with GET and DEL. A waiter tries
+// once per backoff. More than ten times that, on each server, is a storm.
 const (
 	commandsOfALease = 4
 	storm            = 10

@@ -35,8 +35,9 @@ func TestWhatAVisitMayCost(t *testing.T) {
 	}
 }
 
-// TestKeysInAnotherDatabase: a failed verdict mentions them, and a lock that claims to leave nothing does not pass,
-// since that database was not searched. A failure of another kind, and a pass without that claim, stay.
+// TestKeysInAnotherDatabase: keys were found in another database, which was not searched. A failed verdict mentions
+// them. A lock that claims to leave nothing behind does not pass. Failures of another kind stay, and so does a pass
+// without that claim.
 func TestKeysInAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	const where = "n1 had keys in database 0, and clients are sent to database 3"
@@ -103,8 +104,9 @@ func TestALateDriverIsNoExcuseForTheLock(t *testing.T) {
 	}
 }
 
-// TestASilentDriverKeepsWaiters: who waits in vain may wait for a program that answers nothing, and not for the lock. A
-// key that is left behind is the lock's, and a single late answer explains no dead lock.
+// TestASilentDriverKeepsWaiters: if the lock's program answers no ping, a waiter may wait for the program and not for
+// the lock. So no verdict on waiting fails. A leftover key is still the lock's mistake, and a single late answer
+// excuses nothing.
 func TestASilentDriverKeepsWaiters(t *testing.T) {
 	for driver, want := range map[history.Driver][2]Status{
 		{Pings: 3, Median: ms}:            {Fail, Fail},

@@ -43,8 +43,9 @@ func Stories(h *history.History) ([]PageStory, error) {
 // mostOfAPart is the largest number of states that are searched for the story of a part of a page.
 const mostOfAPart = 10_000
 
-// story explains holds of a page: all of them, then those of each machine and of each process alone, whose clocks agree
-// better. Each story is true whatever other holds did, so it returns the story with the highest cost.
+// story explains holds of a page. It makes a story of all of them, then one for each machine and each process, whose
+// clocks agree better. A story of some holds is valid whatever the other holds did. So the story with the highest cost
+// is returned.
 func (c *Case) story(holds []int32) (page *pages, worst model.Story) {
 	if text := c.beyondModel(); text != "" {
 		return nil, model.Story{Status: model.NotModelled, Missing: text}
@@ -78,7 +79,7 @@ type pages struct {
 	why   []*window // number of a window in the page -> the window
 }
 
-// rulesOf says what the servers of a history promise.
+// rulesOf returns the rules by which the servers of a history keep their promises.
 func rulesOf(h *history.History) model.Rules {
 	return model.Rules{Expires: h.Claims.Expires, Owned: h.Claims.Owned, Single: h.Nodes == 1, Sites: h.Sites,
 		Rate: h.Bounds.Rate, Round: h.Bounds.Round, Linger: h.Bounds.Linger, Patient: patientCall}
@@ -117,7 +118,8 @@ func (c *Case) page(holds []int32, s scope) *pages {
 	return p
 }
 
-// unheld adds the releases by workers that held nothing. In the model, each is of a hold that was never granted.
+// unheld adds the releases by workers that held nothing. In the model, each of these releases has a hold of its own,
+// which was never granted.
 func (p *pages) unheld(key int32) {
 	from, to := history.Forever, time.Duration(0)
 	for _, n := range p.holds {
@@ -144,7 +146,8 @@ func (c *Case) stands(h *hold) bool {
 	return sites > c.Sites/2
 }
 
-// add adds a call of a hold. A refusal says that the lock was not the caller's, or says nothing and is left out.
+// add adds a call of a hold to the page. A call that failed is added only if its answer says that the lock was not the
+// caller's. Other refusals say nothing.
 func (p *pages) add(h *hold, place, i int32) {
 	op := &p.c.Ops[i]
 	half := p.half(h)
@@ -193,7 +196,8 @@ func (p *pages) ends(call *model.Call, op *history.Op) {
 	}
 }
 
-// inner adds a re-entry, or an inner release: it does not free the lock, and may extend the lease.
+// inner adds a re-entry or an inner release to the page. Neither of them frees the lock, and each may extend
+// the lease.
 func (p *pages) inner(h *hold, place, i int32) {
 	op := &p.c.Ops[i]
 	switch {
@@ -211,7 +215,8 @@ func (p *pages) inner(h *hold, place, i int32) {
 	}
 }
 
-// mayBeInner reports whether it is unknown if a release is the outermost one, because an earlier call has no answer.
+// mayBeInner reports whether a release may be an inner one, which does not free the lock, because an earlier call has
+// no answer.
 func (c *Case) mayBeInner(h *hold, release *history.Op) bool {
 	return c.reentered(h, release.Call) || h.doubtful && slices.ContainsFunc(c.reenters(h),
 		func(i int32) bool { return c.Ops[i].Outcome == history.Unknown && c.Ops[i].Call < release.Call })
@@ -229,8 +234,9 @@ func (p *pages) alone(h *hold, op *history.Op) bool {
 	return true
 }
 
-// sights adds the records of holds' keys that were seen on the only server. If a lock does not clean up, a key may stay
-// after its hold. If a lease may begin before the request, one key may belong to several holds in turn.
+// sights adds the records of holds' keys that were seen on the only server. It adds none if leases may begin before
+// the request: then one key may belong to several holds in turn. If the lock does not clean up, a key may stay after
+// its hold, so records of later times are left out.
 func (p *pages) sights(key int32, holds []int32) {
 	if p.c.Nodes > 1 || p.c.Sites > 1 || p.c.Claims.Begins || len(p.c.sightsOf(key)) == 0 {
 		return

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// mutant is an error that is planted in a source file of this package. The test that compares the checker in this file
-// with a slow, obvious oracle must then fail.
+// mutant is an error that is planted in a source file of this package. The given test must then fail: it compares the
+// checker in this file with a slow, obvious oracle.
 type mutant struct {
 	file, test string
 	edits      []string // pairs of a text that occurs once in the file, and its replacement
@@ -152,12 +152,12 @@ func TestLiveMutantsAreCaught(t *testing.T) {
 }
 
 // schemata puts all mutants into one copy of the package, and returns the file that replaces the sources by this copy.
-// A function that a mutant changes has one more body, which runs if MUTANT is the number of the mutant, from 1 (mutant
+// A function that a mutant changes has one more body. It runs if MUTANT is the number of the mutant, from 1 (mutant
 // schemata: Untch, Offutt and Harrold, ISSTA 1993).
 func schemata(t *testing.T, names []string) string {
 	t.Helper()
 	dir := t.TempDir()
-	// by file: its source; and by place in it: the text to insert there
+	// By file: sources has its source, and added has the text to insert at each place in it.
 	sources, added := map[string]string{}, map[string]map[int]string{}
 	for i, name := range names {
 		m := mutants[name]
@@ -215,8 +215,8 @@ func schemata(t *testing.T, names []string) string {
 	return list
 }
 
-// function is a function of a source file: its name, its text with and without the body, the place where the body
-// begins, and a format for fmt.Sprintf that calls its mutant with the same arguments.
+// function is a function of a source file. It has the name, the text with and without the body, and the place where
+// the body begins. The format call, for fmt.Sprintf, calls the function's mutant with the same arguments.
 type function struct {
 	name, text, head, call string
 	body                   int

@@ -19,7 +19,7 @@ func (c *Case) namePages(v *Verdict) {
 	}
 }
 
-// named adds the names of the pages that were not told yet.
+// named adds to a text the names of the pages that are not in told yet, and adds these pages to told.
 func (c *Case) named(text string, told map[int]bool) string {
 	return pageNumber.ReplaceAllStringFunc(text, func(page string) string {
 		n, err := strconv.Atoi(page[len("page "):])

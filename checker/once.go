@@ -17,7 +17,7 @@ var once = Checker{
 	Check:   judgeOnce,
 }
 
-// onceCauses are the causes, the worst first.
+// onceCauses lists the causes of failed verdicts of this checker, the worst first.
 var onceCauses = []string{history.RunTwice, history.LeftOut, history.ServiceLoss}
 
 // tick is what happened to the key of one tick of a schedule.
@@ -83,8 +83,8 @@ func judgeOnce(c *Case) Verdict {
 	return v
 }
 
-// sure is the earliest end of a grant's lease, as if no worker released it. A lock takes a tick for the lease that was
-// asked for, whether it claims that its holds expire or not.
+// sure is the earliest end of a grant's lease if no worker releases it. A lock for ticks keeps a tick for the
+// requested lease, even if it does not claim that its holds expire.
 func (c *Case) sure(grant *history.Op) time.Duration {
 	if grant.TTL <= 0 {
 		return history.Forever
@@ -92,7 +92,8 @@ func (c *Case) sure(grant *history.Op) time.Duration {
 	return grant.Call + max(grant.TTL-c.rules.Drift(grant.TTL), 0)
 }
 
-// during reports whether a grant was known before the lease of another grant had ended, whichever came first.
+// during reports whether a grant was known before the lease of another grant had ended. The other grant may be the
+// earlier or the later one.
 func (c *Case) during(grant, other *history.Op) bool {
 	return grant.Return+c.slack(grant.Process, other.Process) < c.sure(other)
 }

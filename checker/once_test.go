@@ -18,9 +18,8 @@ func grantedTick(s *builder, key int32, at time.Duration, again func(hold histor
 	again(hold)
 }
 
-// TestOnce: a release does not end a lease, and the end of the lease does, also without the claim Expires. A grant with
-// a late answer may have been the first one. A tick that all workers were refused was left out, unless a call had no
-// answer.
+// TestOnce: a tick is free again when its lease ends, even if the lock does not claim Expires, but not after a
+// release. A grant with a late answer may have been the first one.
 func TestOnce(t *testing.T) {
 	later := func(by time.Duration, change func(*history.Op)) func(s *builder) func(history.Op) {
 		return func(s *builder) func(history.Op) {

@@ -168,8 +168,9 @@ func tooManyBelieve(permits int, list []told) bool {
 	return false
 }
 
-// lives lists pairs of instants: each at which a hold may have begun on the servers, and the first at which it may then
-// have ended. It tries all instants of the extension, the release and the expiry.
+// lives lists pairs of instants. The first one is an instant at which the hold may have begun on the servers. The
+// second one is the earliest at which it may then have ended. It tries all instants of the extension, the release and
+// the expiry.
 func (t told) lives(expires bool) [][2]int {
 	t1, t2 := tinyTTL-1, tinyTTL+1
 	if !expires {
@@ -205,8 +206,8 @@ func (t told) lives(expires bool) [][2]int {
 	return list
 }
 
-// endAfter is the first instant at which a hold can have ended that began at x and would expire at expiry; -1 if the
-// answers are impossible then.
+// endAfter returns the earliest instant at which a hold can have ended that began at x and would expire at expiry. It
+// returns -1 if the answers are impossible then.
 func (t told) endAfter(x, expiry int) int {
 	if t.release == nil {
 		return expiry
@@ -228,8 +229,8 @@ func (t told) endAfter(x, expiry int) int {
 	}
 }
 
-// possible tries all orders and instants: is there one in which no holds overlap that exclude each other? The result
-// sound is false if some hold alone cannot have had its answers: another checker judges that.
+// possible tries all orders and instants. The result legal says whether holds that exclude each other need not
+// overlap. The result sound is false if some hold alone cannot have had its answers, which another checker judges.
 func possible(list []told, expires bool) (legal, sound bool) {
 	var lives [][][2]int
 	var granted []told
@@ -290,8 +291,8 @@ func disagreement(t testing.TB, h *history.History) string {
 	return ""
 }
 
-// interleaved tries every instant. It looks for a holder that began to believe after the end of another's belief, and
-// believed during that other's visit, before its store. With a fence, it must have loaded, too.
+// interleaved tries every instant. It looks for a holder that began to rely on the lock after another's belief had
+// ended, but before that other holder's late store. With a fence, it must also have loaded before that store.
 func interleaved(list []told, fenced bool) bool {
 	for _, t := range list {
 		if t.store == nil || t.acquire.Outcome != history.OK {

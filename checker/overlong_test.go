@@ -35,9 +35,9 @@ var longKeys = map[string]struct {
 	"another is refused": {300 * ms, true, false, true, "lease-validity: ttl-too-long"},
 }
 
-// TestAKeyThatLivesTooLong: sights of a key during the run show that it lives longer than any requested lease; so no
-// extension took back an expired lock. A clock that was set explains it. A key that expires with its lease proves
-// nothing.
+// TestAKeyThatLivesTooLong: during the run, a key was seen with a longer TTL than any requested lease. So the key had
+// not expired, and an extension did not take it back. A clock that was set explains such a key. A key that expires
+// with its lease proves nothing.
 func TestAKeyThatLivesTooLong(t *testing.T) {
 	for name, tt := range longKeys {
 		s := newScript()

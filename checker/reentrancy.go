@@ -19,7 +19,7 @@ var reentrancy = Checker{
 	Check:   judgeReentrancy,
 }
 
-// reentryCauses are the causes, the worst first.
+// reentryCauses lists the causes of failed verdicts of this checker, the worst first.
 var reentryCauses = []string{history.WrongCount, history.TokenChanged, history.SelfRefusal}
 
 // nested has the possible states of a hold: how often it was entered, and how many entries and releases without an
@@ -37,8 +37,8 @@ type depth struct{ holds, ins, outs int32 }
 // mostStates is the largest number of possible states with which a hold is judged.
 const mostStates = 256
 
-// move replaces each possible state by the state that the function next returns for it. Before, each call without an
-// answer may have taken effect. If next accepts no state, move changes nothing and returns false.
+// move first lets each call without an answer take effect, or not. Then it replaces each possible state by the result
+// of the function `next`. If `next` accepts no state, move changes nothing and returns false.
 func (n *nested) move(next func(depth) (depth, bool)) bool {
 	before, after := n.possible(), map[depth]bool{}
 	for _, d := range before {
@@ -54,7 +54,7 @@ func (n *nested) move(next func(depth) (depth, bool)) bool {
 	return true
 }
 
-// possible lists the states that are possible now, after any of the calls without an answer has taken effect.
+// possible lists the states that are possible now. Each call without an answer may have taken effect by now, or not.
 func (n *nested) possible() []depth {
 	list := slices.Clone(n.states)
 	if list == nil {
@@ -196,7 +196,7 @@ func (r *reentries) leave(n *nested, h *hold, i int32) {
 		if op.Reason == history.Lost && n.inner && r.held(n, h, op) {
 			r.wrong(history.SelfRefusal, n, h, i)
 		}
-		// if the lock reports counts, the next release leaves a nested hold that was lost
+		// a lock that reports counts also counts a release that failed, but not below one
 		if n.over = op.Reason == history.Lost; n.counted {
 			n.move(func(d depth) (depth, bool) { return depth{max(d.holds-1, 1), d.ins, d.outs}, true })
 		}
@@ -205,8 +205,8 @@ func (r *reentries) leave(n *nested, h *hold, i int32) {
 	}
 }
 
-// told enters a hold (by = 1) or leaves it (-1), and compares the count with the answer. A wrong answer counts from now
-// on.
+// told enters a hold (by = 1) or leaves it (-1), and compares the new count with the answer. After a wrong answer, it
+// goes on with the count in the answer.
 func (r *reentries) told(n *nested, h *hold, i int32, by int32) {
 	said, counts := r.Ops[i].Value, n.counted && (by < 0 || r.Ops[i].Value != 0)
 	if n.move(func(d depth) (depth, bool) {
@@ -221,7 +221,8 @@ func (r *reentries) told(n *nested, h *hold, i int32, by int32) {
 	}
 }
 
-// wrong blames an answer. If servers forgot the hold because of a fault, exclusion judges that.
+// wrong blames an answer. If servers forgot the hold because of a planned fault, it blames nothing: that is judged by
+// the checker of exclusion.
 func (r *reentries) wrong(cause string, n *nested, h *hold, i int32) {
 	why := r.forgot(h, r.Ops[i].Return)
 	if why != nil && why.fault {

@@ -175,8 +175,9 @@ func drawNested(r *rand.Rand) *builder {
 	return s
 }
 
-// explained tries all choices of when unknown operations took effect, if at all: does one of them explain every answer?
-// It stops when the lease may have ended, or when the owner was told that the lock is free.
+// explained tries all choices for the calls without an answer: when they took effect, or that they did not. It looks
+// for a choice that explains every answer. It stops when the lease may have ended, or when the owner was told that the
+// lock is free.
 func explained(c *Case) string {
 	var ops []*history.Op
 	proof, inner := c.Ops[0].Call, false

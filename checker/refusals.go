@@ -8,8 +8,9 @@ import (
 	"hammerlock/history"
 )
 
-// refusedFor returns a try that was called after one moment, answered before another, and refused because of hold i: no
-// other hold can have been the reason. -1 if none exists.
+// refusedFor returns the index in Ops of a try that was refused because of hold i: no other hold can have been
+// the reason. The try was called after the moment `since` and answered before the moment `by`. It returns -1
+// if none exists.
 func (r *ruler) refusedFor(i *hold, since, by time.Duration) int32 {
 	// a lock with a queue also refuses waiters that are not next
 	if r.c.Sites > 1 || i.Permits > 0 || i.Outcome != history.OK || r.c.Claims.Ordered || r.c.Claims.Writers {
@@ -33,8 +34,8 @@ func (r *ruler) refusedFor(i *hold, since, by time.Duration) int32 {
 	return -1
 }
 
-// otherwise reports whether another hold than i may be the reason for a refusal. A hold whose lease outlasts the later
-// grant is not the reason, because it would have prevented that grant.
+// otherwise reports whether a hold other than i may be the reason for a refusal. A hold whose lease lasts beyond the
+// moment `by`, the time of a later grant, is not the reason: it would have prevented that grant.
 func (r *ruler) otherwise(i *hold, refused *history.Op, by time.Duration) bool {
 	holds := r.c.holdsOf(i.Key)
 	at, _ := slices.BinarySearchFunc(holds, refused.Return, func(n int32, t time.Duration) int {

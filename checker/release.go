@@ -16,7 +16,7 @@ var release = Checker{
 	Check:   checkRelease,
 }
 
-// releaseCauses are the causes, the worst first.
+// releaseCauses lists the causes of failed verdicts of this checker, the worst first.
 var releaseCauses = []string{history.ForeignRelease, history.FalseRelease, history.DoubleRelease, history.FalseRefusal,
 	history.EqualTokens}
 

@@ -88,8 +88,8 @@ func (w *world) patienceOf(lane int) time.Duration {
 // renewals is the first lane in which leases are renewed in the background.
 const renewals = 20
 
-// send carries out an operation. The function effect runs in the server between call and return, or later if the answer
-// does not come in time. It reports whether the answer came.
+// send carries out an operation. The function effect runs in the server between call and return. If the answer does
+// not come in time, it may run later. The result says whether the answer came.
 func (w *world) send(op *history.Op, lane int, effect func(op *history.Op)) bool {
 	there, back, after := w.delay(3*time.Millisecond), w.delay(3*time.Millisecond), w.delay(time.Millisecond)
 	w.mu.Lock()
@@ -231,8 +231,8 @@ func (w *world) release(op *history.Op) {
 	})
 }
 
-// watch renews a hold until it is stopped or the hold is lost; then it says so. The function until returns the end of
-// the lease, as far as is known.
+// watch renews a hold until it is stopped or the hold is lost; a loss is recorded. The function until returns the end
+// of the lease, as far as is known.
 func (w *world) watch(a *history.Op, stop <-chan struct{}) (until func() time.Duration) {
 	end := a.Until
 	until = func() time.Duration { w.mu.Lock(); defer w.mu.Unlock(); return end }
@@ -353,8 +353,8 @@ func (v *visitor) enter() bool {
 	return false
 }
 
-// stay does what a holder does before its store. It reports whether the holder still has the lock, as far as it was
-// told.
+// stay does what a holder does between its load and its store. It returns false if the holder was told that the lock
+// is lost.
 func (v *visitor) stay() (ok bool) {
 	ok = true
 	heeds := func() bool { return v.now() < v.renewed() || v.wrong == lateHolder }

@@ -1098,8 +1098,8 @@ func TestSaved(t *testing.T) {
 	}
 }
 
-// TestTheFencePutsUsesInOrder: a holder with a greater token that the counter has seen cannot overrun an earlier
-// holder.
+// TestTheFencePutsUsesInOrder: if the counter has seen a holder's greater token, that holder cannot overrun an
+// earlier holder.
 func TestTheFencePutsUsesInOrder(t *testing.T) {
 	s := newScript()
 	s.Fenced, s.Claims.Fences = true, true
@@ -1166,8 +1166,8 @@ func TestServersThatFailByThemselvesAccuseNobody(t *testing.T) {
 	}
 }
 
-// TestMinoritiesAddUp lets a lock be idle while two faults stop servers; each fault alone spares a majority. They come
-// at the same time, less than a lease apart, or far apart.
+// TestMinoritiesAddUp: a lock is idle while two faults stop servers. Each fault alone leaves a majority. The two
+// faults come at the same time, less than a lease apart, or far apart.
 func TestMinoritiesAddUp(t *testing.T) {
 	for to, want := range map[time.Duration]Status{4000: Pass, 1900: Pass, 100: Fail} {
 		s := newScript()

@@ -8,9 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestAReleaseThatIsSentAgain: a release was in progress for long, and its own hold was over before another worker was
-// granted the lock. It has ended that hold, too. A quick release, or one whose lease may have been over, proves
-// nothing.
+// TestAReleaseThatIsSentAgain: a release was in progress for so long that it may have been sent twice. The second
+// time, it ended the hold of another worker. A release that was answered before that hold was granted ended nothing.
 func TestAReleaseThatIsSentAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
 		until    time.Duration // return of the release

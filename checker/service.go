@@ -139,8 +139,9 @@ func (c *Case) met() (n int64) {
 	return n
 }
 
-// judgeSums compares the number of acknowledged visits with the final count. If all of them were told different counts,
-// up to the final one, none is lost, whatever happened to visits without an answer.
+// judgeSums compares the number of acknowledged visits with the final count. If every acknowledged visit was told
+// a different count, and none is greater than the final count, no visit is lost. Visits without an answer do not
+// matter then.
 func judgeSums(c *Case) Verdict {
 	var acknowledged, unknown, refused, final, lost, more int64
 	unread, named := false, true
@@ -190,7 +191,7 @@ func judgeSums(c *Case) Verdict {
 	return v
 }
 
-// overcounted describes a count that is greater than that of the visits that can have counted.
+// overcounted says in words that the final count is greater than the visits can explain.
 func overcounted(acknowledged, unknown, refused, final int64) string {
 	text := fmt.Sprintf("%s page views counted, but only %s acknowledged", human.Count(final),
 		human.Count(acknowledged))

@@ -14,8 +14,8 @@ import (
 // busyStatuses are statuses by which services often refuse a visit.
 var busyStatuses = []int{409, 423, 429, 503, 504}
 
-// inDoubt describes the unknown visits by their answers. If the service may have refused some, it names the flag that
-// says so, with the statuses that the user has given already.
+// inDoubt describes the unknown visits by their answers. If the service may have refused some of them, it suggests the
+// flag --refusal, with these statuses and those that the user has given already.
 func inDoubt(pages []served) string {
 	var unknown, refused []*history.Op
 	for i := range pages {

@@ -11,7 +11,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// countCauses are the causes, the worst first.
+// countCauses lists the causes of failed verdicts of this checker, the worst first.
 var countCauses = []string{history.LostUpdate, history.Duplicate, history.OutOfOrder, history.Backwards,
 	history.SkippedCount}
 
@@ -55,8 +55,8 @@ func judgeCounts(c *Case) Verdict {
 	return v
 }
 
-// inOrder blames pairs of visits with equal counts, or whose earlier visit was told the greater count. Equal counts are
-// lost updates if the count at the end lacks visits.
+// inOrder blames pairs of visits with equal counts, and pairs whose earlier visit was told the greater count. Equal
+// counts are lost updates if the final count lacks visits.
 func (s *served) inOrder(b *blames[testimony]) {
 	s.disorder(s.told, func(cause string, smaller, greater *history.Op) {
 		if cause == history.Duplicate && s.read && s.lost() > 0 {
@@ -167,8 +167,8 @@ func (s *served) compareWithPorcupine(v *Verdict, r *rand.Rand) {
 	}
 }
 
-// ranked converts visits for porcupine. It replaces counts by their ranks in the window, since gaps are not judged
-// here.
+// ranked converts visits for porcupine. It replaces counts by their ranks in the window, since gaps are not
+// judged here.
 func ranked(told []*history.Op) (list []porcupine.Operation) {
 	for i, op := range told {
 		list = append(list, porcupine.Operation{ClientId: int(op.Worker), Output: int64(i) + 1, Call: int64(op.Call),

@@ -11,8 +11,8 @@ import (
 )
 
 // judgePrograms judges the programs of a service. None may end without a planned fault. While all of them run and no
-// fault is in force, the service must answer. It is down if it answered no visit until the end of the run, for at least
-// as long as a visit waits.
+// fault is in force, the service must answer. It counts as down if, at the end of the run, it answered no visit for at
+// least the time that a visit waits.
 func judgePrograms(c *Case) Verdict {
 	if c.Measured == nil || c.Measured.Programs == 0 {
 		return Verdict{Status: NotJudged, Summary: "the suite started no program of the service"}
@@ -43,8 +43,8 @@ func judgePrograms(c *Case) Verdict {
 	return v
 }
 
-// unservedVisits returns the visits after the last acknowledgement, refusal or fault, and how long there was none,
-// without pauses of the machine. While a fault is in force there are none.
+// unservedVisits returns the visits since the last acknowledgement, refusal or fault, and the time since then, without
+// pauses of the machine. If a fault was still in force at the end, it returns nothing.
 func (c *Case) unservedVisits() (visits []*history.Op, lasted time.Duration) {
 	var from, end time.Duration
 	for i := range c.windows {

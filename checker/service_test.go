@@ -192,8 +192,9 @@ func TestServiceActivity(t *testing.T) {
 	}
 }
 
-// TestServiceTellsStatusesErrorsAndFaults: an unknown visit is told by its answer. A status of a busy service names the
-// flag for refusals, with the refusals that are known already. The extent has errors and faults of visits.
+// TestServiceTellsStatusesErrorsAndFaults: the verdict names the answers to unknown visits. If a status may mean that
+// the service was busy, it names the flag for refusals, with all statuses that are known as refusals. The extent has
+// the errors and the faults.
 func TestServiceTellsStatusesErrorsAndFaults(t *testing.T) {
 	s := visits{
 		{1, 4, 0, history.OK}, {2, 5, 409, history.Failed}, {6, 55, 0, history.Unknown}, {6, 7, 500, history.Unknown},
@@ -224,8 +225,8 @@ func TestServiceTellsStatusesErrorsAndFaults(t *testing.T) {
 	}
 }
 
-// TestServiceAdvice: the advice on lost views depends on how the visits with equal counts, the count and a killed
-// program lie to each other.
+// TestServiceAdvice: the advice on lost views depends on three things: the times of the visits with equal counts, the
+// final count, and when a program was killed.
 func TestServiceAdvice(t *testing.T) {
 	const ok = history.OK
 	for name, c := range map[string]struct {
@@ -278,8 +279,8 @@ func TestServiceTellsRefusedVisitsThatCounted(t *testing.T) {
 	}
 }
 
-// TestCountsAreJudgedAsPorcupineDoes compares with porcupine on small whole histories, with the count at the end. A
-// visit without an answer may count at any time after its call, or not at all.
+// TestCountsAreJudgedAsPorcupineDoes compares the checker with porcupine on small whole histories. The final count is
+// known. A visit without an answer may count at any time after its call, or not at all.
 func TestCountsAreJudgedAsPorcupineDoes(t *testing.T) {
 	right, wrong := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestALateMajorityDoesNotLastLonger: a holder that waited for the last site of its majority keeps the lock no longer
-// than the first site does, so the next grant is right. On one site it would be a double grant.
+// TestALateMajorityDoesNotLastLonger: a holder waited for the last site of its majority. It keeps the lock only until
+// the lease ends on the first site, so the next grant is right. With one site it would be a double grant.
 func TestALateMajorityDoesNotLastLonger(t *testing.T) {
 	for sites, want := range map[int]Status{1: Fail, 5: Pass} {
 		s := newScript()
@@ -23,9 +23,9 @@ func TestALateMajorityDoesNotLastLonger(t *testing.T) {
 	}
 }
 
-// TestAReleaseThatIsTooLateMayHaveFreedASite: the lease ends while the release is on its way, and a majority denies it.
-// The release has freed the other sites from its call on, so the next grant may come before the lease ends. It cannot
-// come before that call.
+// TestAReleaseThatIsTooLateMayHaveFreedASite: the lease ends during a release, so a majority answers that the hold is
+// lost. The release may have freed the other sites from its call on. So the next grant may come before the lease ends,
+// but not before that call.
 func TestAReleaseThatIsTooLateMayHaveFreedASite(t *testing.T) {
 	for _, tt := range []struct {
 		sites int

@@ -15,8 +15,8 @@ func Stated(name string, status Status, cause, summary string) Verdict {
 	return Verdict{Checker: name, Status: status, Cause: cause, Summary: summary}
 }
 
-// BrokeDown is the verdict on a lock that panicked or ended its process. The evidence is the last operation before
-// that.
+// BrokeDown is the verdict on a lock that panicked or ended its process. The evidence is the last operation
+// before that.
 func BrokeDown(b *history.Breakdown, before []history.Op) Verdict {
 	lines := strings.Split(b.Text, "\n")
 	v := Stated(history.Panicked, Fail, history.Panicked, lines[0])
@@ -43,8 +43,8 @@ func ended(v Verdict, story []string, before []history.Op) Verdict {
 	return v
 }
 
-// Holds reports whether a violation counts against the lock although planned faults broke what any lock relies on. Then
-// only a verdict with another cause counts.
+// Holds reports whether a violation counts against the lock in spite of planned faults. Some faults break what any
+// lock relies on. A violation that such a fault may have caused does not count.
 func (v *Verdict) Holds(h *history.History) bool {
 	broke := func(such func(*history.Effect) bool) bool {
 		return slices.ContainsFunc(h.Faults, func(f history.Injection) bool { return such(&f.Effect) })

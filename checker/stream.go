@@ -71,7 +71,7 @@ type line struct {
 	n      int32
 }
 
-// front says how far the beliefs reach, for exclusive or for shared holds.
+// front has the beliefs that end latest so far, for exclusive or for shared holds.
 type front struct {
 	far     frontier
 	beliefs []belief // the beliefs of the frontier
@@ -125,7 +125,8 @@ func (s *Stream) Observe(op *history.Op) {
 	}
 }
 
-// UpTo says that every operation called before now was observed, or has no return: see history.Merge.Drain.
+// UpTo tells the stream that it has observed every operation that was called before the given time and has a return:
+// see history.Merge.Drain.
 func (s *Stream) UpTo(now time.Duration) {
 	s.now = max(s.now, now)
 	s.crashed = slices.DeleteFunc(s.crashed, func(id history.ID) bool {
@@ -223,7 +224,8 @@ func (s *Stream) settle(b *belief, at time.Duration) {
 	}
 }
 
-// judge compares the beliefs at the head of a line, as far as their ends are known, like the exclusion checker.
+// judge compares the beliefs at the head of a line, one after the other, until it comes to one whose end is not known
+// yet. It finds the same overlaps as the exclusion checker.
 func (s *Stream) judge(l *line) {
 	n := 0
 	for ; n < len(l.queue) && l.queue[n].settled; n++ {
@@ -274,7 +276,7 @@ func (s *Stream) overlap(l *front, first int32, b *belief) {
 	})
 }
 
-// belief returns a belief that can be overwritten.
+// belief returns memory for a new belief, which may be that of an old one.
 func (s *Stream) belief() *belief {
 	n := len(s.free)
 	if n == 0 {

@@ -32,7 +32,8 @@ func newChains() chains {
 	return chains{places: map[parent]int32{}, loaded: map[int32]parent{}}
 }
 
-// observe adds a load or a store. It returns the earlier store that replaced the same page view; nil if none exists.
+// observe adds a load or a store. If another store has already replaced the same page view, it returns that store;
+// otherwise nil.
 func (c *chains) observe(op *history.Op) *replaced {
 	if op.Key < 0 {
 		return nil

@@ -138,8 +138,8 @@ func race(r *rand.Rand, visits int) *history.History {
 	return &s.History
 }
 
-// TestStreamAgreesOnLostUpdates: the stream finds a fork if and only if the judge of the whole history finds a lost
-// view.
+// TestStreamAgreesOnLostUpdates: the stream finds two stores that replaced the same view if and only if the judge of
+// the whole history finds a lost view.
 func TestStreamAgreesOnLostUpdates(t *testing.T) {
 	lost, whole := 0, 0
 	all := many(2000)

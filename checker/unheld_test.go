@@ -14,8 +14,9 @@ func unheld(s *script, worker int32, call, ret time.Duration) {
 	s.op(history.Release, worker, call, ret)
 }
 
-// TestAReleaseOfAWorkerThatHeldNothing: it freed another's lock, whether its holder hears of it, or a second one is in,
-// or neither. It is no release of the holder.
+// TestAReleaseOfAWorkerThatHeldNothing: such a release freed the lock of another worker. This must be found in three
+// cases: the holder hears of it, a second worker is granted the lock, or neither happens. It does not count as the
+// holder's own release.
 func TestAReleaseOfAWorkerThatHeldNothing(t *testing.T) {
 	foreign := []string{"release: foreign-release"}
 	for name, tt := range map[string]struct {
@@ -77,8 +78,8 @@ func TestAReleaseOfAWorkerThatHeldNothing(t *testing.T) {
 	}
 }
 
-// TestStoresInALaneOfTheirOwn: the stores of a hold may be in another lane than its acquire. One of them came after
-// the release, when another worker was in.
+// TestStoresInALaneOfTheirOwn: the stores of a hold may be in another lane (log) than its acquire. In this test, a
+// store came after the release, when another worker had the lock.
 func TestStoresInALaneOfTheirOwn(t *testing.T) {
 	s := newScript()
 	a := s.acquire(1, 0, 1, 300)
@@ -116,7 +117,7 @@ func TestStoresInALaneOfTheirOwn(t *testing.T) {
 }
 
 // TestAHolderThatHeedsIsStopped: a holder that heeds its deadline stores late only if it is paused between its look at
-// the clock and its store. That is not the fault of the lock, even if the pause was planned.
+// the clock and its store. The lock is not to blame for that, even if the pause was planned.
 func TestAHolderThatHeedsIsStopped(t *testing.T) {
 	for heeds, want := range map[bool]Status{true: Inconclusive, false: Fail} {
 		s := newScript()

@@ -2,8 +2,8 @@ package checker
 
 import "hammerlock/history"
 
-// Unrecorded says that a lock renews its leases without a record of that, and what to do. It is empty if the history
-// has an extension, or if no hold shows that one is missing: a hold whose release succeeded after the end of its lease.
+// Unrecorded returns a text if a lock renews its leases without recording that, with what to do; otherwise an empty
+// text. It needs two signs: no extension is recorded, and a release succeeded after the end of its hold's lease.
 func (c *Case) Unrecorded() string {
 	if !c.Claims.Renews {
 		return ""
@@ -27,7 +27,7 @@ func (c *Case) Unrecorded() string {
 	return ""
 }
 
-// needsExtensions lists the checkers that would accuse a lock if its extensions are not recorded.
+// needsExtensions lists the checkers that may accuse a lock wrongly if its extensions are not recorded.
 var needsExtensions = []string{Activity.Name, leaseValidity.Name, release.Name, liveness.Name}
 
 // endsOfLeases lists the causes that missing extensions can explain. Any other failure stands.

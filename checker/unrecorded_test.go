@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestRenewalsThatAreNotRecorded: if a lock that renews has recorded no extension, a release that succeeds long after
-// the lease is no failure of the lock. One recorded extension makes it one.
+// TestRenewalsThatAreNotRecorded: if a lock that renews has recorded no extension, a release may succeed long after
+// the lease. Then the lock is not blamed. If it has recorded an extension, it is blamed.
 func TestRenewalsThatAreNotRecorded(t *testing.T) {
 	for name, x := range map[string]struct {
 		renews, recorded bool

@@ -82,7 +82,7 @@ func Advise(all []Verdict) {
 	}
 }
 
-// advise sets the advice for what the story shows; empty if the history does not show what is wrong.
+// advise sets the remedy to the advice that the story suggests; empty if the history does not show what is wrong.
 func (v *Verdict) advise(remedy string) { v.Remedy, v.advised = remedy, true }
 
 // Proved returns when the verdict became certain: the latest time in its evidence. Without evidence, it returns 0.
@@ -93,12 +93,13 @@ func (v *Verdict) Proved() (at time.Duration) {
 	return at
 }
 
-// KeepsOut reports whether a cause only keeps others out of the lock. Such a failure shows no two holders at once.
+// KeepsOut reports whether this cause only keeps workers out of the lock. A failure with such a cause does not show
+// two holders at the same time.
 func KeepsOut(cause string) bool {
 	for i := range model.Deviations {
 		if d := &model.Deviations[i]; d.Name == cause {
 			return d.Keeps
 		}
 	}
-	return cause == history.PartKept // a phantom of a try for several pages
+	return cause == history.PartKept // a refused try for several pages left one of them locked
 }

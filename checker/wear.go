@@ -75,8 +75,8 @@ func (c *Case) done(process int16, until time.Duration) (t callCounts) {
 	return t
 }
 
-// weighWear judges whether the processes of the lock leak resources. A resource leaks if it grows in every interval,
-// and there are at least two. Resources that are made once and kept are no leak.
+// weighWear judges whether the processes of the lock leak resources. A resource leaks if it grows in every interval
+// between two samples, and there are at least two intervals. A resource that is made once and kept is no leak.
 func weighWear(c *Case) Verdict {
 	v := Verdict{Checker: history.Client, Summary: "what the lock's processes keep is not known"}
 	m := c.Measured

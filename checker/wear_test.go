@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// worked is a history with the given number of tries of a process before each of several moments, which are a second
-// apart, and the samples of the process's resources at these moments.
+// worked is a history of one process, with samples of its resources. The samples are a second apart, and before each
+// of them the process made the given number of tries.
 func worked(tries int, at ...history.Wear) *history.History {
 	h := &history.History{Header: history.Header{Workers: 1, Keys: 1, Claims: history.Claims{Excludes: true}}}
 	for i := range at {
