@@ -2,7 +2,7 @@ package model
 
 import "time"
 
-// apply yields the states after a call has had its effect, before a given time.
+// apply yields the states in which a call has had its effect, not later than the time `by`.
 func (s *searcher) apply(c state, n int32, by time.Duration) {
 	o := &s.p.Calls[n]
 	at := max(c.cur, o.From)
@@ -50,7 +50,8 @@ func (s *searcher) elsewhere(n int32, at time.Duration) Step {
 	return step
 }
 
-// early reports whether a call cannot have had its effect yet: its holder knew of the grant before calling.
+// early reports whether a call cannot have had its effect yet, because the grant has not: the holder knew of the grant
+// before it called.
 func (s *searcher) early(c *state, o *Call) bool {
 	g := s.holds[o.Hold].grant
 	return o.Kind != Grant && g >= 0 && !s.p.Calls[g].Unanswered && s.p.Calls[g].From < o.From && !s.granted(c, o.Hold)
@@ -66,7 +67,8 @@ func (s *searcher) wrong(c state, n int32, d deviation, against int32) state {
 	return c.tell(step, n, cost)
 }
 
-// grant begins a hold. If another holder has the lock, the new one replaces it; with several sites both may have it.
+// grant begins a hold. If another holder has the lock, the new one replaces it. With several sites, it also yields a
+// state in which both have the lock.
 func (s *searcher) grant(c state, n int32, at, by time.Duration) {
 	o := &s.p.Calls[n]
 	l := s.p.begin(o, at, by)
@@ -87,7 +89,7 @@ func (s *searcher) grant(c state, n int32, at, by time.Duration) {
 	}
 }
 
-// anew lets a re-entry begin its hold again after the hold was over.
+// anew yields the state in which a re-entry begins its hold again, after the hold was over.
 func (s *searcher) anew(c state, n int32, by time.Duration) {
 	l := s.p.begin(&s.p.Calls[n], c.cur, by)
 	switch {
@@ -103,7 +105,7 @@ func (s *searcher) anew(c state, n int32, by time.Duration) {
 	s.yield(c)
 }
 
-// own applies a call whose hold has the lock. A window may have made the hold's lease longer.
+// own yields the states after a call whose hold has the lock. A window may have made the hold's lease longer.
 func (s *searcher) own(c state, n int32, i int, by time.Duration) {
 	o, l := &s.p.Calls[n], c.held[i]
 	if w, place := s.stretched(&l, c.cur); w != nil && !o.Endless {
@@ -137,8 +139,8 @@ func (s *searcher) own(c state, n int32, i int, by time.Duration) {
 	}
 }
 
-// again lets a release have a second effect: it took so long that it was sent twice, and the second one frees another
-// holder's lock.
+// again yields the states in which a release has a second effect. The release took so long that it may have been sent
+// twice, and the second one freed the lock of another holder.
 func (s *searcher) again(c state, n int32, by time.Duration) {
 	o := &s.p.Calls[n]
 	if s.p.Patient == 0 || o.Kind != Release || o.Unanswered || o.To-o.From < s.p.Patient || c.cur > by {
@@ -154,7 +156,7 @@ func (s *searcher) again(c state, n int32, by time.Duration) {
 	}
 }
 
-// used is the state after a call of a holder whose lease is alive.
+// used returns the state after a call of a holder whose lease is alive.
 func (s *searcher) used(c state, o *Call, l lease, i int, by time.Duration) state {
 	switch o.Kind {
 	case Extend:
@@ -169,7 +171,8 @@ func (s *searcher) used(c state, o *Call, l lease, i int, by time.Duration) stat
 	return c.with(l)
 }
 
-// others applies an extension, release or sighting whose hold no longer has the lock.
+// others yields the states after an extension, release or sighting whose hold no longer has the lock. Each of them
+// needs a deviation.
 func (s *searcher) others(c state, n int32, by time.Duration) {
 	o, against := &s.p.Calls[n], int32(-1)
 	if len(c.held) > 0 {

@@ -10,9 +10,9 @@ import (
 	"hammerlock/history"
 )
 
-// TestAloneCallsWithoutAnAnswer: when dozens of calls may or may not have had their effect, no state covers another,
-// and comparing the states once took ten minutes. The lock of this page re-acquires when an extension finds it gone,
-// and messages were lost. Columns: hold, kind, unanswered, from, to, lease.
+// TestAloneCallsWithoutAnAnswer: if dozens of calls may or may not have had their effect, no state covers another one.
+// Comparing the states once took ten minutes. In this page messages were lost, and the lock acquires again if an
+// extension finds it gone. The columns of the file are hold, kind, unanswered, from, to and lease.
 func TestAloneCallsWithoutAnAnswer(t *testing.T) {
 	const most = 10 * time.Second // it takes half a second
 	text, err := os.ReadFile("testdata/unanswered.txt")

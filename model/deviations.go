@@ -6,11 +6,11 @@ import "hammerlock/history"
 type Deviation struct {
 	Name  string // a cause in package history
 	Claim string // the claim in package history that it breaks
-	// Keeps says that it only keeps others out of the lock. Then it explains no two holders at once, unless it has
-	// ended the hold of one of them.
+	// Keeps says that the deviation only keeps others out of the lock. Then it explains no two holders at the same
+	// time, unless it ended the hold of one of them.
 	Keeps bool
-	// prior orders deviations that explain equally much: the most usual has the lowest. A foreign release is chosen
-	// only if something shows it.
+	// prior orders deviations that explain the same: the most usual deviation has the lowest prior. Something must
+	// show a foreign release, otherwise another deviation is chosen.
 	prior Cost
 }
 
@@ -29,10 +29,9 @@ var Deviations = [...]Deviation{
 	phantom:         {history.Phantom, "cleans", true, 60},
 }
 
-// Further priors. The prior unproven is for an acquire without an answer, if only a deviation shows that it was granted
-// or was not. The prior unheard is for a foreign release without an answer, which ranks between an extension that was
-// answered falsely and a double grant. The prior planned is for a loss by a
-// planned fault, which ranks between usual and rare deviations.
+// Priors of other events. The prior unproven is for an acquire without an answer, if only a deviation shows whether it
+// was granted. The prior unheard is for a foreign release without an answer; it ranks between a false extension and a
+// double grant. The prior planned is for a loss by a planned fault; it ranks between usual and rare deviations.
 const unproven, unheard, planned = 12 * onePrior, 4 * onePrior, 8 * onePrior
 
 type deviation uint8

@@ -21,19 +21,19 @@ type facts struct {
 	grant        int32         // in Page.Calls; -1 = none
 	answered     int32         // the event of its grant's answer; -1 = none
 	first, last  int32         // events of its calls
-	proof        int32         // the start of the last call that shows that it was granted; -1 = none
-	kept         int32         // the start of the last call that shows that it kept the lock until then; -1 = none
+	proof        int32         // event: start of the last call that shows that it was granted; -1 = none
+	kept         int32         // event: start of the last call that shows that it was not lost before; -1 = none
 	released     bool          // an answer shows that it is over
 	idle         bool          // nothing shows that its acquire was granted: only a deviation needs it
-	until        time.Duration // its latest possible end, after its last answer
+	until        time.Duration // its latest possible end, as far as answers show
 	begun        int32         // number of its calls that have begun, for the pass that finds the cuts
-	waits        bool          // only its grant call has begun, for the same pass
+	waits        bool          // only its grant call has begun; for the same pass
 	freeing      int32         // call: a successful release under way; -1 = none
 	maybeFreeing int32         // call: an unanswered release that has begun; -1 = none
 }
 
-// explainer looks for the story of a page. It cuts the page at moments whose state is the same in each story. It walks
-// through each part with one state, and searches the part if the walk fails.
+// explainer looks for the story of a page. It cuts the page into parts, at moments at which all stories agree on the
+// state. It walks through each part with one state, and searches the part if the walk fails.
 type explainer struct {
 	p      *Page
 	b      Bounds
@@ -146,7 +146,7 @@ func (e *explainer) know() {
 // lasts reports whether a lease cannot be over when its grant is answered.
 func (r *Rules) lasts(c *Call) bool { return plus(c.From, r.Least(c.TTL)) > c.To }
 
-// knows takes in an answer.
+// knows updates the facts of a hold by the answer to a call.
 func (h *facts) knows(c *Call, p *Page) {
 	ttl := c.TTL
 	switch c.Kind {
@@ -169,13 +169,13 @@ func (h *facts) knows(c *Call, p *Page) {
 	}
 }
 
-// longPart is the number of events after which a part is cut although other grants are under way. A lock with
-// deviations may have given those grants earlier; stories after the cut do not know that.
+// longPart is a number of events. A part with more events is cut even if other grants are in progress. A lock with
+// deviations may have given those grants before the cut; stories after the cut ignore that.
 const longPart = 100
 
 // cut finds the moments at which every story without a deviation has the same state: no hold has calls before and
-// after. Two exceptions are allowed. A granted hold may have calls on both sides if a later call shows that it kept the
-// lock. Grants may be under way if they succeed later.
+// after. There are two exceptions. A granted hold may have calls on both sides if a later call shows that it kept the
+// lock. Grants may be in progress if they succeed later.
 func (e *explainer) cut() {
 	alive, waiting, until := 0, 0, time.Duration(0)
 	for i, v := range e.events {
@@ -238,7 +238,8 @@ func (e *explainer) explain() Story {
 	return e.story
 }
 
-// waiting lists the grants that were called before an event and answered after it.
+// waiting lists the grants that were called before an event and answered after it. It stops when it has found as many
+// as the argument many says.
 func (e *explainer) waiting(at, many int32) (list []int32) {
 	for i := at - 1; i >= 0 && int32(len(list)) < many; i-- {
 		v := e.events[i]
@@ -250,7 +251,7 @@ func (e *explainer) waiting(at, many int32) (list []int32) {
 	return list
 }
 
-// lastCut is the event before the last cut so far.
+// lastCut returns the index of the event before the latest cut; 0 if there is no cut yet.
 func (e *explainer) lastCut() int {
 	if len(e.cuts) == 0 {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// finish sorts the steps by their instants. It adds the refusals of holds that nothing shows to have been granted: they
-// need no state.
+// finish sorts the steps by their instants. It also adds steps for refused calls of holds that nothing shows to have
+// been granted. These calls need no state.
 func (e *explainer) finish() {
 	if e.b.Instants {
 		e.settle(0)
@@ -24,8 +24,8 @@ func (e *explainer) finish() {
 	e.story.Steps = e.steps
 }
 
-// settle gives the steps after a position their earliest instants that keep the bounds of all leases. If an answer
-// shows that a lease was still alive late, the lease began late.
+// settle gives each step after a position its earliest instant within the bounds of all leases. If an answer shows
+// that a lease was still alive late, the lease must have begun late.
 func (e *explainer) settle(from int) {
 	least := make([]time.Duration, len(e.steps)-from)
 	for again := true; again; {
@@ -35,7 +35,8 @@ func (e *explainer) settle(from int) {
 
 // pass goes through the steps once. It returns true if a lease must have begun later than assumed.
 func (e *explainer) pass(from int, least []time.Duration) (again bool) {
-	// By hold: the step that began its lease; whether the lease may last too long; the hold's last instant.
+	// By hold: begun has the step that began its lease, loose says that the lease may last too long, and last has its
+	// last instant.
 	begun, loose := map[int32]int{}, map[int32]bool{}
 	last := map[int32]time.Duration{}
 	now := -history.Forever
@@ -129,7 +130,8 @@ func (e *explainer) most(step int) time.Duration {
 	return e.p.Most(e.ttl(&e.p.Calls[e.links[step]]))
 }
 
-// ttl is the lease that begins with a call. If a key was seen after its hold's end, it is the lease of the grant.
+// ttl returns the length of the lease that begins with a call. For a key that was seen after its hold had ended, it is
+// the lease of the grant.
 func (e *explainer) ttl(c *Call) time.Duration {
 	if g := e.holds[c.Hold].grant; c.Kind == Seen && g >= 0 {
 		return e.p.Calls[g].TTL

@@ -1,7 +1,7 @@
 // Package model describes one lock of one page as its servers see it: who holds it, and between which times each lease
 // began. Explain finds the cheapest story of a page: the instant of each call, events without a call, and the
-// deviations that the story needs. It knows exclusive locks only, and judges neither what clients believe nor the
-// stores.
+// deviations that the story needs. A deviation is a step that a correct lock does not make. The package knows
+// exclusive locks only. It judges neither what clients believe nor the stores.
 package model
 
 import (
@@ -13,8 +13,8 @@ import (
 // Kind says what a call asks for, and what the answer was.
 type Kind uint8
 
-// The kinds of calls. Leave out calls with other outcomes: they neither change the servers nor tell anything about
-// them.
+// The kinds of calls. Callers leave out calls with other outcomes: they neither change the servers nor tell anything
+// about them.
 const (
 	Grant   Kind = iota // an acquire that was granted, or may have been
 	Extend              // an extension that succeeded, or may have
@@ -30,17 +30,18 @@ type Call struct {
 	Kind Kind
 	// Unanswered says that the effect came at any time after From, or never. To is history.Forever.
 	Unanswered bool
-	Busy       bool // Lost: the answer said that another holder has the lock
-	Anew       bool // Extend: a re-entry; if the hold was over, it is a new grant
-	Open       bool // Grant, Extend: the lease lasts for TTL or longer, without a known end
-	Endless    bool // Seen: the key had no expiry, or a later one than its lease allows
+	Busy       bool // for Lost: the answer said that another holder has the lock
+	Anew       bool // for Extend: it is a re-entry; if the hold was over, it is a new grant
+	Open       bool // for Grant and Extend: the lease lasts for TTL or longer, without a known end
+	Endless    bool // for Seen: the key had no expiry, or a later one than its lease allows
 	From, To   time.Duration
-	Server     int           // Seen: the server that had the key
-	TTL        time.Duration // Grant, Extend: the lease that was requested; 0 = without expiry
+	Server     int           // for Seen: the server that had the key
+	TTL        time.Duration // for Grant and Extend: the lease that was requested; 0 = without expiry
 }
 
-// looks returns when a call with an effect at some time looks whether its hold is alive. A server may look as soon as
-// an extension is called, be stopped, and set the new expiry just before it answers.
+// looks returns the time at which a call looks whether its hold is alive, if it takes effect at the given time. For an
+// extension this may be earlier: a server may look as soon as the extension is called, be stopped, and set the new
+// expiry just before it answers.
 func (c *Call) looks(at time.Duration) time.Duration {
 	if c.Kind == Extend && !c.Unanswered {
 		return c.From
@@ -48,13 +49,13 @@ func (c *Call) looks(at time.Duration) time.Duration {
 	return at
 }
 
-// Hold is the subject of all calls with one token. It is granted once.
+// Hold is one grant of the lock, or a possible one. All calls with its token belong to it.
 type Hold struct {
 	ID     history.ID // of its acquire
 	Stands bool       // no accident can have made the servers forget it
 }
 
-// Window is a time in which an event outside the lock may have changed the servers' state.
+// Window is a period in which an event outside the lock may have changed the servers' state.
 type Window struct {
 	From, To time.Duration
 	Planned  bool  // a fault of the plan
@@ -63,7 +64,7 @@ type Window struct {
 	Revives  bool  // expired holds may come back, but no released ones
 	Late     bool  // leases may last longer
 	Server   int   // the server that may forget; -1 = any
-	Op       int32 // for the caller
+	Op       int32 // a number that only the caller uses
 }
 
 // Rules say what the servers promise.

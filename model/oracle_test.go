@@ -13,8 +13,8 @@ import (
 	"hammerlock/internal/live"
 )
 
-// oracle finds the cost of the cheapest story by trying everything at each instant of a small grid of times. It shares
-// the list of deviations with the model, and nothing else.
+// oracle finds the cost of the cheapest story by trying everything at each instant of a small grid. It shares nothing
+// with the model but the list of deviations.
 type oracle struct {
 	p    *Page
 	end  time.Duration
@@ -637,8 +637,8 @@ func deviated(p *Page, s exact, c *Call, x Step) exact {
 	return s
 }
 
-// TestARefusalHoldsUpNoGrant: a refused hold was over before the answer. A grant under way at that time may have come
-// earlier, so its lease may end earlier too.
+// TestARefusalHoldsUpNoGrant: a call was answered that its hold is over. The hold may have ended long before this
+// answer. So another grant, in progress at that time, may have come earlier, and its lease may end earlier, too.
 func TestARefusalHoldsUpNoGrant(t *testing.T) {
 	p := &Page{Rules: Rules{Expires: true, Owned: true, Single: true}, Holds: make([]Hold, 3), Calls: []Call{
 		{ID: 1, Hold: 0, Kind: Grant, From: 1, To: 1, TTL: 10},

@@ -7,16 +7,16 @@ import (
 )
 
 // searcher looks for all possible states of a part of a page, event by event. A call has its effect as late as
-// possible: when an answer needs the effect, perhaps after other open calls have had theirs (Lowe, "Testing for
+// possible: when an answer needs the effect. Other open calls may have had theirs before (Lowe, "Testing for
 // linearizability", 2016).
 type searcher struct {
 	*explainer
-	open    []int32 // by slot: a call under way or without an answer; -1 = none
+	open    []int32 // by slot: a call in progress or without an answer; -1 = none
 	slots   []int32 // by call: its slot
 	wins    []int32 // indices in explainer.wins of the windows that were open during the part
 	now     int32   // index of the current event
 	bound   Cost    // a story must cost less than this
-	slack   Cost    // and less than the cheapest state plus this
+	slack   Cost    // and less than the cheapest state's cost plus this
 	deviate bool    // deviations are allowed
 	looked  int     // states looked at in this part
 	most    int     // largest number of states to look at
@@ -35,8 +35,8 @@ var tries = [...]struct{ bound, slack Cost }{
 	{4 * oneDeviation, 4 * oneDeviation}, {1 << 63, 2 * oneDeviation}, {1 << 63, oneDeviation},
 }
 
-// seek searches the part between an event and a cut. It goes on to a later cut if the end state is not clear. It
-// returns the state there, and the cut.
+// seek searches the part from an event to a cut. If the end state is not clear, the part goes on to a later cut. It
+// returns the end state and the index of the cut.
 func (e *explainer) seek(from int32, n int, start single) (single, int) {
 	s := e.search
 	if s == nil {
@@ -81,11 +81,12 @@ func (e *explainer) seek(from int32, n int, start single) (single, int) {
 	}
 }
 
-// A part with deviations and too many states is searched again. Only the width cheapest states are kept after each
-// answer, and perAnswer states are looked at for each. The result may not be the cheapest story.
+// A part with deviations and too many states is searched again, by the method narrow. It keeps only the cheapest
+// states after each answer: their number is width. For each answer it looks at perAnswer states. The result may not be
+// the cheapest story.
 const width, perAnswer = 32, 400
 
-// narrow searches a part in this way.
+// narrow searches a part with these limits. It returns false if it finds no story.
 func (s *searcher) narrow(start single, from, to int32, first []int32) (best state, ok bool) {
 	s.begin(start, from, to, first)
 	s.bound, s.slack, s.deviate, s.width = 1<<63, oneDeviation, true, width
@@ -96,13 +97,13 @@ func (s *searcher) narrow(start single, from, to int32, first []int32) (best sta
 	return slices.MinFunc(list, func(a, b state) int { return cmp.Compare(a.cost, b.cost) }), true
 }
 
-// longest limits the number of events in a part. If two end states of a part are equally likely, the search extends the
-// part, but not beyond this limit.
+// longest limits the number of events in a part. If two end states of a part cost the same, apart from priors, the
+// search extends the part, but not beyond this limit.
 const longest = 1000
 
-// best is the cheapest state at a cut. It returns false if an equally likely state exists in which the known owner has
-// lost the lock, or has wider bounds for its lease: later calls decide. A second holder, left by a deviation, makes no
-// more calls, so its lease must be able to end.
+// best returns the cheapest state at a cut. It returns false if later calls must decide, because another state costs
+// the same, apart from priors. In that state the owner has lost the lock, or the bounds of its lease are wider. A
+// deviation may have left a second holder. It makes no more calls, so its lease must be able to end.
 func (s *searcher) best(list []state, owner int32, from int32, last bool) (best state, ok bool) {
 	least := slices.MinFunc(list, func(a, b state) int { return cmp.Compare(a.cost, b.cost) })
 	if last {
@@ -141,7 +142,7 @@ func (s *searcher) best(list []state, owner int32, from int32, last bool) (best 
 	return best, ok
 }
 
-// cutBefore lists the grants under way where a part begins.
+// cutBefore lists the grants that are in progress where a part begins.
 func (e *explainer) cutBefore(n int, from int32) []int32 {
 	if n == 0 {
 		return nil
@@ -149,7 +150,7 @@ func (e *explainer) cutBefore(n int, from int32) []int32 {
 	return e.waiting(from, e.cuts[n-1].waiting)
 }
 
-// forget undoes the marks of the walk.
+// forget undoes the marks that the walk made in done.
 func (e *explainer) forget(from, to int32, first []int32) {
 	for _, v := range e.events[from:to] {
 		if !e.holds[e.p.Calls[v.call].Hold].idle { // the walk leaves those alone
@@ -161,7 +162,7 @@ func (e *explainer) forget(from, to int32, first []int32) {
 	}
 }
 
-// found takes the steps of a state into the story.
+// found adds the steps of a state to the story.
 func (e *explainer) found(c state, owner int32) single {
 	list, at := []*link(nil), len(e.steps)
 	for l := c.last; l != nil; l = l.before {
@@ -184,7 +185,7 @@ func (e *explainer) found(c state, owner int32) single {
 	return unheld
 }
 
-// notFound continues after a part without a story, with the state that its cut implies.
+// notFound continues after a part without a story. It returns the state that the cut at its end implies.
 func (e *explainer) notFound(stuck int32, c cut) single {
 	if stuck >= 0 {
 		e.story.Status = max(e.story.Status, Unexplained)
@@ -200,7 +201,7 @@ func (e *explainer) notFound(stuck int32, c cut) single {
 	return single{c.owner, e.p.begin(g, g.From, g.To), g.From}
 }
 
-// begin opens the calls under way where the part begins.
+// begin prepares the search of a part. It opens the calls that are in progress where the part begins.
 func (s *searcher) begin(start single, from, to int32, first []int32) {
 	s.open, s.stuck = s.open[:0], -1
 	for _, n := range first {
@@ -286,7 +287,7 @@ func (s *searcher) run(start single, from, to int32) ([]state, bool) {
 	return list, true
 }
 
-// activate keeps the list of the holds with calls before and after an event.
+// activate updates the list of holds that have calls before and after an event.
 func (s *searcher) activate(hold, i int32) {
 	if i == s.holds[hold].first {
 		s.active = append(slices.DeleteFunc(s.active, func(n int32) bool { return s.holds[n].last < i }), hold)
@@ -346,7 +347,7 @@ func (l *byCost) Pop() any {
 	return last
 }
 
-// yield keeps a state for the search.
+// yield adds a state to the search, unless it costs too much or another state covers it.
 func (s *searcher) yield(c state) {
 	if c.cost >= s.bound {
 		return
@@ -362,7 +363,7 @@ func (s *searcher) yield(c state) {
 // state covers another, and the comparisons take most of the time.
 const comparisons = 10_000
 
-// shown marks the open Lost and Seen calls that the current state satisfies.
+// shown returns the state with marks for the open Lost and Seen calls that are true in it.
 func (s *searcher) shown(c state) state {
 	for slot, n := range s.open {
 		if n < 0 || c.done.has(slot) {

@@ -13,8 +13,8 @@ type lease struct {
 	late        bool // it lasts longer than T2
 }
 
-// single is the state of the lock while only one is possible: all answered calls have happened. The field cur is the
-// earliest time of this state.
+// single is the state of the lock while only one state is possible: all answered calls have had their effect. The
+// field cur is the earliest time of this state.
 type single struct {
 	owner int32 // -1 = free
 	lease lease
@@ -23,7 +23,7 @@ type single struct {
 
 var unheld = single{owner: -1}
 
-// over is the latest end of a lease.
+// over returns the latest end of a lease; Forever if it lasts too long.
 func (r *Rules) over(l *lease) time.Duration {
 	if l.late {
 		return history.Forever
@@ -31,8 +31,8 @@ func (r *Rules) over(l *lease) time.Duration {
 	return plus(l.hi, r.Most(l.ttl))
 }
 
-// begin is the lease that a call begins between two times. With several sites, one may have granted it right after the
-// call.
+// begin returns the lease that a call begins between two times. With several sites, one site may have granted it right
+// after the call.
 func (r *Rules) begin(c *Call, at, by time.Duration) lease {
 	if r.Sites > 1 {
 		at = c.From
@@ -40,7 +40,7 @@ func (r *Rules) begin(c *Call, at, by time.Duration) lease {
 	return lease{c.Hold, at, by, c.TTL, c.Open}
 }
 
-// alive narrows a lease that was alive at some time between two times.
+// alive narrows the bounds of a lease: it was alive at some time between `at` and `by`.
 func (r *Rules) alive(l lease, at, by time.Duration) lease {
 	if l.hi = min(l.hi, by); !l.late {
 		l.lo = max(l.lo, at-r.Most(l.ttl))
@@ -48,8 +48,9 @@ func (r *Rules) alive(l lease, at, by time.Duration) lease {
 	return l
 }
 
-// walk goes through a part of the page with one state. Each call has its effect as soon as its answer needs it; windows
-// are not used. It returns false if some call cannot have its effect in this way: a search may still find a state.
+// walk goes through a part of the page with a single state, and lets each call have its effect as soon as an answer
+// needs it. It uses no windows. It returns false if some call cannot have its effect in this way; a search may still
+// find a story.
 func (e *explainer) walk(from, to int32) bool {
 	for i := from; i < to; i++ {
 		v := e.events[i]
@@ -67,7 +68,7 @@ func (e *explainer) walk(from, to int32) bool {
 	return true
 }
 
-// opens notes the start of a release.
+// opens records the start of a release.
 func (h *facts) opens(c *Call, n int32) {
 	switch {
 	case c.Kind == Release && c.Unanswered:
@@ -118,8 +119,8 @@ func (e *explainer) take(n int32, c *Call, by time.Duration) bool {
 	return true
 }
 
-// use lets a call of the owner have its effect. It returns false if the lease ends too early, or the answer comes too
-// early.
+// use lets a call of the owner have its effect. It returns false if the lease ends too early, or the answer comes
+// too early.
 func (e *explainer) use(n int32, c *Call) bool {
 	o, at := &e.one, max(e.one.cur, c.From)
 	over := e.p.over(&o.lease)
@@ -139,8 +140,8 @@ func (e *explainer) use(n int32, c *Call) bool {
 	return true
 }
 
-// free ends the owner's hold before a given time, as early as possible. It returns false if the hold cannot end in
-// time.
+// free ends the owner's hold before a given time, as early as possible. It returns false if the hold cannot
+// end in time.
 func (e *explainer) free(by time.Duration) bool {
 	o, h := &e.one, &e.holds[e.one.owner]
 	if n := h.freeing; n >= 0 && !e.done[n] {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// needed reports whether an open call needs a hold to be over.
+// needed reports whether some open call is possible only after a hold has ended.
 func (s *searcher) needed(c *state, hold int32) bool {
 	if len(s.wins) > 0 && (!s.p.Single || s.restores()) && s.expected(c, hold) {
 		return true // another server may give the later answers, or this one may get the hold back
@@ -25,7 +25,8 @@ func (s *searcher) restores() bool {
 	return slices.ContainsFunc(s.wins, func(n int32) bool { return s.explainer.wins.list[n].brings() })
 }
 
-// spontaneous yields the states after events without a call, before a given time.
+// spontaneous yields the states after events that need no call, such as the end of a lease, not later than the
+// time `by`.
 func (s *searcher) spontaneous(c state, by time.Duration) {
 	for i := range c.held {
 		l := &c.held[i]
@@ -46,7 +47,8 @@ func (s *searcher) spontaneous(c state, by time.Duration) {
 	}
 }
 
-// lapses yields the state in which a lease has ended, as early as possible. It returns false if it cannot end in time.
+// lapses yields the state in which a lease has ended, as early as possible. It returns false if the lease cannot end
+// before the time `by`.
 func (s *searcher) lapses(c state, i int, by time.Duration) bool {
 	l := &c.held[i]
 	end := max(c.cur, plus(l.lo, s.p.Least(l.ttl)))
@@ -79,9 +81,9 @@ func (s *searcher) forget(c state, i int, n int32, by time.Duration) {
 	}
 }
 
-// closes is called when a window ends. It adds the states in which servers forgot or restored a hold in that window.
-// No answer has needed these states yet, but a later answer may. Before a hold was forgotten, an open call may have
-// granted or extended it, and another lease may have ended.
+// closes adds states when a window ends: states in which servers forgot or restored a hold in that window. No answer
+// has needed these states yet, but a later one may. Before servers forgot a hold, an open call may have granted or
+// extended it, and another lease may have ended.
 func (s *searcher) closes(list []state, n int32) []state {
 	w := &s.explainer.wins.list[n]
 	if !w.Forgets && !w.brings() {
@@ -166,7 +168,7 @@ func (s *searcher) granted(c *state, hold int32) bool {
 	return slot < len(s.open) && s.open[slot] == h.grant && c.done.has(slot)
 }
 
-// lastLease is the last lease of a hold, by those of its calls that have had their effect.
+// lastLease returns the last lease of a hold, as far as the hold's calls have had their effect.
 func (s *searcher) lastLease(c *state, hold int32, by time.Duration) lease {
 	g := &s.p.Calls[s.holds[hold].grant]
 	l := lease{hold, g.From, min(g.To, by), g.TTL, g.Open}
@@ -182,7 +184,7 @@ func (s *searcher) lastLease(c *state, hold int32, by time.Duration) lease {
 	return l
 }
 
-// given reports whether a hold has been released in a state.
+// given reports whether a hold has been released in state c.
 func (s *searcher) given(c *state, hold int32) bool {
 	for i := s.holds[hold].first; i <= s.now; i++ {
 		if v := s.events[i]; s.p.Calls[v.call].Hold == hold && s.p.Calls[v.call].Kind == Release && s.over(c, v.call) {
@@ -198,8 +200,8 @@ func (s *searcher) over(c *state, n int32) bool {
 	return slot >= len(s.open) || s.open[slot] != n || c.done.has(slot)
 }
 
-// stretched is the cheapest window that may have made a lease longer; nil if the lease is late already or there is
-// none.
+// stretched returns the cheapest window that may have made a lease longer, and its index in Page.Windows. The window
+// is nil if none exists, or if the lease already lasts too long.
 func (s *searcher) stretched(l *lease, at time.Duration) (w *Window, place int32) {
 	for _, n := range s.wins {
 		x := &s.explainer.wins.list[n]

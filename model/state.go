@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// mostOpen is the largest number of calls under way at a time in a searched part.
+// mostOpen is the largest number of calls that may be in progress at the same time in a part that is searched.
 const mostOpen = 256
 
-// set is a set of slots of open calls.
+// set is a set of slots. A slot is the number of a call in progress.
 type set [mostOpen / 64]uint64
 
 func (s *set) has(slot int) bool { return s[slot/64]>>(slot%64)&1 != 0 }
 func (s *set) add(slot int)      { s[slot/64] |= 1 << (slot % 64) }
 func (s *set) remove(slot int)   { s[slot/64] &^= 1 << (slot % 64) }
 
-// state is one possible state of the servers. States share their slices, which are never changed.
+// state is one possible state of the servers. Several states share the same slices, so no slice is ever changed.
 type state struct {
 	held []lease // the holders, in the order of their grants; several only by a deviation
 	cur  time.Duration
@@ -33,16 +33,16 @@ type gone struct {
 	over   time.Duration // the latest end of its lease
 }
 
-// has returns the index in elsewhere of the hold of a call; -1 if no server can still have it. A sighting is explained
-// only by another server than the one that forgot the hold.
+// has returns the index in elsewhere of a call's hold; -1 if no server can still have the hold. A sighting must come
+// from another server than the one that forgot the hold.
 func (c *state) has(o *Call) int {
 	return slices.IndexFunc(c.elsewhere, func(g gone) bool {
 		return g.hold == o.Hold && c.cur <= g.over && (o.Kind != Seen || g.server != o.Server)
 	})
 }
 
-// forgets is the state after a server has forgotten a hold. If there are other servers, one of them may still have the
-// hold. The state remembers this only if coming answers need it.
+// forgets returns the state after a server has forgotten a hold. If there are other servers, one of them may still
+// have the hold. The state remembers this only if coming answers need it.
 func (c state) forgets(i int, w *Window, by time.Duration, expected bool, r *Rules) state {
 	l := c.held[i]
 	if c = c.without(i); r.Single || !expected {
@@ -61,7 +61,7 @@ func (c state) forgets(i int, w *Window, by time.Duration, expected bool, r *Rul
 	return c
 }
 
-// answers is the state after another server answered a call of a forgotten hold.
+// answers returns the state after another server answered a call of a hold that was forgotten.
 func (c state) answers(o *Call, i int, by time.Duration, r *Rules) state {
 	c.elsewhere = slices.Clone(c.elsewhere)
 	switch o.Kind {
@@ -88,13 +88,13 @@ func (c *state) find(hold int32) int {
 	return slices.IndexFunc(c.held, func(l lease) bool { return l.hold == hold })
 }
 
-// without is the state after a hold has ended.
+// without returns the state after a hold has ended.
 func (c state) without(i int) state {
 	c.held = slices.Delete(slices.Clone(c.held), i, i+1)
 	return c
 }
 
-// with adds a lease, or replaces the lease of the same hold.
+// with returns a state that also has the given lease. It replaces the lease of the same hold.
 func (c state) with(l lease) state {
 	c.held = slices.Clone(c.held)
 	if i := c.find(l.hold); i >= 0 {
@@ -105,7 +105,7 @@ func (c state) with(l lease) state {
 	return c
 }
 
-// late is the state in which a lease that began before a time lasts too long.
+// late returns the state in which a lease that began before the time `by` lasts too long.
 func (c state) late(i int, by time.Duration) state {
 	l := c.held[i]
 	l.late, l.hi = true, min(l.hi, by)
@@ -117,7 +117,7 @@ func (c state) alone(l lease) state {
 	return c
 }
 
-// until moves a state forward to a time.
+// until returns the state at a later time.
 func (c state) until(t time.Duration) state {
 	c.cur = max(c.cur, t)
 	return c
@@ -128,8 +128,9 @@ func (c state) tell(s Step, call int32, cost Cost) state {
 	return c
 }
 
-// covers reports whether c is at least as good as d, a state of the same holds, in every respect. Calls that need an
-// effect have had it in both. An optional effect in c is also in d, and what d has shown is shown in c.
+// covers reports whether state c is at least as good as state d in every respect; both have the same holds. Calls that
+// need an effect have had it in both. If c has the effect of an unanswered call, d has it, too. If d already satisfies
+// a call that changes nothing, so does c.
 func (f *front) covers(c, d *state) bool {
 	if c.cost > d.cost || c.cur > d.cur {
 		return false
@@ -162,7 +163,7 @@ type key struct {
 	held [mostHeld]int32
 }
 
-// free has the slots of calls in which two states may differ and can still be compared.
+// free has the slots in which two states may differ and can still be compared.
 type free struct {
 	may   set // unanswered calls: they need no effect
 	shows set // calls that change nothing
@@ -181,7 +182,7 @@ func (f *free) key(c *state) key {
 	return k
 }
 
-// front is the set of possible states, without those that others cover.
+// front is the set of possible states. It leaves out each state that another one covers.
 type front struct {
 	free     *free
 	places   map[key][]int32

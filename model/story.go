@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// Cost orders stories by four counts, of which the first matters most: deviations, accidents outside the plan, priors,
-// losses by planned faults. A prior says how unusual a deviation or a planned loss is.
+// Cost orders stories by four counts, the most important first: deviations, accidents outside the plan, priors, losses
+// by planned faults. A prior says how unusual a deviation or a planned loss is.
 type Cost uint64
 
 const (
@@ -66,17 +66,17 @@ func (e Event) String() string { return events[e] }
 type Step struct {
 	At    time.Duration
 	Event Event
-	Call  history.ID // Effect: the call
+	Call  history.ID // for Effect: the call
 	Kind  Kind       // of the call
-	// Unanswered says that the call had no answer but an effect. A call without an answer and without a step had no
-	// effect.
+	// Unanswered says that the call had no answer but an effect. A call without an answer and without a step had
+	// no effect.
 	Unanswered bool
 	Hold       int32      // the subject of the step
-	Window     int32      // Forgotten, Restored, Stretched: index in Page.Windows; -1 = none
+	Window     int32      // for Forgotten, Restored and Stretched: index in Page.Windows; -1 = none
 	Planned    bool       // the window is a fault of the plan
 	Deviation  *Deviation // nil = the lock behaves correctly
-	// Elsewhere says that a call changes nothing here. Either another server answers, which still has a forgotten hold;
-	// or a release that does not check the owner may free nothing.
+	// Elsewhere says that a call changes nothing in the state. Either another server answered, which still had a hold
+	// that was forgotten; or a release that does not check the owner freed nothing.
 	Elsewhere bool
 	// Against is the hold that a deviation harms; -1 = none.
 	Against int32
@@ -86,7 +86,8 @@ type Step struct {
 	Again bool
 	// Anew says that a re-entry began its hold again.
 	Anew bool
-	// Alone says that after a double grant only the new hold has the lock. With several sites both may have some.
+	// Alone says that only the new hold has the lock after a double grant. With several sites, both holds may have
+	// some of the sites.
 	Alone bool
 }
 
@@ -105,8 +106,8 @@ type Story struct {
 	Status  Status
 	Missing string
 	Cost    Cost
-	// Steps are in the order of the story. Without Bounds.Instants, they cover only the parts of the page that needed a
-	// search.
+	// Steps are in the order of the story. Without Bounds.Instants, they cover only the parts of the page that needed
+	// a search.
 	Steps []Step
 	// Unexplained are the calls at which no state was possible, one for each part of the page without a story.
 	Unexplained []history.ID
@@ -119,11 +120,11 @@ type Bounds struct {
 	Instants bool // give the instant of each call
 	// States is the largest number of states to look at for each part of a page; 0 = DefaultStates.
 	States int
-	// All is the same for the whole page; 0 = unlimited.
+	// All is the largest number of states to look at for the whole page; 0 = unlimited.
 	All int
 }
 
-// DefaultStates is the default of Bounds.States. It takes about half a second.
+// DefaultStates is the default of Bounds.States. A search through that number of states takes about half a second.
 const DefaultStates = 100_000
 
 // Explain finds the cheapest story of a page.
@@ -131,7 +132,8 @@ func Explain(p *Page, b Bounds) Story {
 	return newExplainer(p, b).explain()
 }
 
-// Broke lists the holds among held that a step ends, although they were not released and their leases were not over.
+// Broke lists the holds that a step ends although they were neither released nor over. The argument held lists the
+// holds that have the lock before the step.
 func (s *Step) Broke(held []int32) (list []int32) {
 	switch {
 	case s.Event == Forgotten, s.Event == LeaseEnd && s.Deviation != nil:
@@ -153,7 +155,7 @@ func (s *Step) takesAll() bool {
 		s.Deviation == &Deviations[doubleGrant] && s.Alone
 }
 
-// After returns the holds that have the lock after a step.
+// After returns the holds that have the lock after a step. The argument held lists those that have it before the step.
 func (s *Step) After(held []int32) []int32 {
 	broke := s.Broke(held)
 	held = slices.DeleteFunc(slices.Clone(held), func(h int32) bool { return slices.Contains(broke, h) })

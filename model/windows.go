@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// windows are the windows of a page, sorted by start. last[i] is the one of list[:i+1] with the latest end.
+// windows has the windows of a page, sorted by start. The window last[i] is the one of list[:i+1] that ends last.
 type windows struct {
 	list  []Window
 	place []int32 // index in Page.Windows
@@ -64,7 +64,7 @@ func (w *windows) between(from, to time.Duration) (list []int32) {
 // brings reports whether lost data may come back in a window.
 func (w *Window) brings() bool { return w.Restores || w.Revives }
 
-// cost is the cost of a loss in a window.
+// cost returns what a loss in this window adds to the cost of a story.
 func (w *Window) cost() Cost {
 	if w.Planned {
 		return oneFault + planned
