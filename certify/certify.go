@@ -1,6 +1,6 @@
-// Package certify checks certificates: it lists which verdicts on a history are proved, or the line where a
-// certificate is wrong. It shares no code with the judge, and reads JSON lines. history/FORMAT.md describes both
-// files.
+// Package certify checks certificates, which have proofs of the judge's verdicts on a history. It lists the verdicts
+// that are proved, or returns the line where a certificate is wrong. It shares no code with the judge, and reads JSON
+// lines. history/FORMAT.md describes both files.
 package certify
 
 import (
@@ -28,7 +28,7 @@ type fact struct {
 	Facts, Ops                int
 }
 
-// Verdict is the result for one verdict.
+// Verdict is the result of the check for one of the judge's verdicts.
 type Verdict struct {
 	Checker, Status, Cause string
 	Proof                  string // empty = not certified
@@ -36,7 +36,8 @@ type Verdict struct {
 	Why                    string // reason why it is not certified
 }
 
-// proof is a formula over a few operations, with the status and the checkers that it can prove.
+// proof is a formula over a few operations. It can prove verdicts of the given checkers (judges), if they have the
+// given status.
 type proof struct {
 	status, judges string
 	holds          func(*History, []*op) bool
@@ -141,7 +142,7 @@ func (h *History) verdict(f *fact) (v Verdict, err error) {
 		if len(list) == 0 {
 			return v, fmt.Errorf("%s names no operation", f.Proof)
 		}
-		for _, w := range h.windows { // a claim is the lock's own statement, and a core tries the windows itself
+		for _, w := range h.windows { // a claim is the lock's own statement, and a core tries the windows
 			if f.Proof != "core" && f.Proof != "claim" && w.forgets && !w.planned && h.reaches(w.op.ID, from, to) {
 				return v, fmt.Errorf("%s may explain it, and is no planned fault", w.op.ID)
 			}

@@ -9,15 +9,15 @@ type page struct {
 	holds map[*op]*held
 }
 
-// held is a hold. The field begun says when its lease began: it is a time in the story, and the number of a moment in a
-// core.
+// held is the state of a hold. The field begun says when its lease began: in a story it is a time, in a core it is the
+// number of a moment.
 type held struct {
 	present, over bool
-	entries       int64 // how often its owner has acquired it, less its releases
+	entries       int64 // number of acquires by its owner, minus its releases
 	begun         ns
 	life          lease
-	free          ns   // in a core: calls outside of it may have ended the hold from then on
-	open          bool // in a core: calls outside of it may have extended its lease
+	free          ns   // in a core: from this time on, calls outside of the core may have ended the hold
+	open          bool // in a core: calls outside of the core may have extended the lease
 }
 
 // lease has the bounds for the end of a lease. The earliest end is the duration `least` after the start, or the time
@@ -37,8 +37,8 @@ func (h *History) lease(o *op) lease {
 	return l
 }
 
-// step applies a call. The result legal says whether the call is legal. The call must happen between the times `from`
-// and `to`, and not later than the duration `most` after the start of its hold's lease.
+// step applies a call to the state of its page. The result legal says whether the call is legal at all. If so, it must
+// happen between the times `from` and `to`, and not later than the duration `most` after its hold's lease began.
 func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
 	a := h.acquire(o)
 	x, owned, again := p.holds[a], h.Claims.Owned, o.Kind == "acquire" && o != a
@@ -78,15 +78,16 @@ func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
 	return from, to, most, legal
 }
 
-// looks reports whether a call found its hold alive at some time after its call, and may have set the new end later. A
-// server may be stopped between the two.
+// looks reports whether a call may have found its hold alive earlier than it set the new end of the lease. A server
+// may be stopped between the two.
 func (o *op) looks() bool { return o.Kind == "extend" && o.Outcome == "ok" }
 
-// mostOrders limits the number of partial orders that are tried. A core that needs more is rejected as too large.
+// mostOrders limits the number of partial orders of calls that are tried. A core (a set of calls) that needs more is
+// rejected as too large.
 const mostOrders = 1_000_000
 
-// core tries the orders of a few calls of one page. All other calls may have happened at any time after their call, or
-// never. This assumption only adds orders.
+// core tries all orders of a few calls of one page. Every other call may have happened at any time after it was
+// called, or never. This assumption only allows more orders.
 type core struct {
 	*History
 	page  page
@@ -135,8 +136,8 @@ func contradicts(h *History, calls []*op) bool {
 	return len(calls) > 1 && !c.order(calls, 1)
 }
 
-// order reports whether the remaining calls have a legal order after the first n-1 moments. It also returns true after
-// too many attempts.
+// order reports whether the remaining calls (rest) have a legal order after the first n-1 moments. After too many
+// attempts it also returns true.
 func (c *core) order(rest []*op, n int) bool {
 	if c.tried++; len(rest) == 0 || c.tried > mostOrders {
 		return true
@@ -169,8 +170,8 @@ func (c *core) order(rest []*op, n int) bool {
 	return false
 }
 
-// ends lets a hold end in moment n, and reports whether the remaining calls have a legal order then. The cause is the
-// end of its lease, a call outside of the core, or an unplanned incident in which servers forgot it.
+// ends lets a hold end in moment n, and reports whether the remaining calls then have a legal order. A hold ends when
+// its lease is over, because of a call outside of the core, or because servers forgot it in an unplanned incident.
 func (c *core) ends(a *op, x *held, n int, rest []*op) bool {
 	x.present, c.page.used = false, c.page.used-c.weight(a)
 	defer func() { x.present, c.page.used = true, c.page.used+c.weight(a) }()
@@ -188,8 +189,9 @@ func (c *core) ends(a *op, x *held, n int, rest []*op) bool {
 	return false
 }
 
-// then adds the bounds of moment n. It reports whether all moments can keep all bounds (Bellman-Ford: no cycle of edges
-// is negative), and the remaining calls have a legal order after moment n.
+// then adds the bounds of moment n. It returns true if times exist for all moments that keep all bounds, and
+// the remaining calls have a legal order after moment n. Such times exist if no cycle of edges has a negative
+// length (Bellman-Ford).
 func (c *core) then(rest []*op, n int, bounds ...edge) bool {
 	before, at := len(c.edges), make([]ns, n+1)
 	defer func() { c.edges = c.edges[:before] }()

@@ -30,7 +30,8 @@ func (h *History) follow(f *fact) error {
 	return nil
 }
 
-// chained checks, by the chains, what all loads and stores have seen.
+// chained checks all loads and stores by means of the chains: every acknowledged store is in its chain, and every load
+// saw the right store and value.
 func chained(h *History, _ []*op) bool {
 	first := map[string]*op{} // first load of each hold
 	for _, o := range h.list {
@@ -81,8 +82,9 @@ func ordered(h *History, _ []*op) bool {
 	})
 }
 
-// grows reports whether values only grow on each page: each operation needs a larger value than was given by any
-// operation answered before its call.
+// grows reports whether values, such as fencing tokens, only grow on each page. The function `of` returns two values
+// of an operation: the one that it gives, and the one that it needs; 0 = none. The needed value must be greater than
+// every value given by an operation that was answered before the call.
 func (h *History) grows(of func(*op) (gives, needs int64)) bool {
 	type place struct{ page, process int32 }
 	most, answered := map[place]int64{}, slices.Clone(h.list)
@@ -158,8 +160,8 @@ func regressed(h *History, o []*op) bool {
 		(o[0].Fence == o[1].Fence || o[1].Fence < o[0].Fence && h.before(o[0], o[1]))
 }
 
-// outran proves that two sole holds were granted in the other order than their tokens were given: one was given back
-// before the answer to the other, which was certainly alive then.
+// outran proves that two exclusive holds were granted in the opposite order of their tokens. The first hold, with the
+// greater token, was given back before the answer to the second one, which was certainly alive then.
 func (h *History) outran(first, back, second *op) bool {
 	sole := h.Claims.Excludes && h.Claims.Owned && h.Sites < 2 && first.Permits == 0 && second.Permits == 0
 	for _, w := range h.windows {

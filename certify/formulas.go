@@ -11,7 +11,7 @@ func (o *op) denies() bool {
 	return o.Kind != "acquire" && o.Outcome == "failed" && (o.Reason == "lost" || o.Reason == "busy")
 }
 
-// acquire is the call that began an operation's hold; nil if there is none or it was certainly not granted.
+// acquire is the call that began an operation's hold; nil if none exists or it was certainly not granted.
 func (h *History) acquire(o *op) *op {
 	if o.Hold != "" && o.Hold != o.ID {
 		if o = h.ops[o.Hold]; o == nil {
@@ -70,8 +70,8 @@ func (h *History) fits(k string, o ...*op) bool {
 	return true
 }
 
-// reaches reports whether an operation began a window in which servers may have forgotten, and the window overlaps the
-// time between two moments.
+// reaches reports whether servers may have forgotten something between two moments because of the given operation: it
+// began a window that overlaps this time.
 func (h *History) reaches(id string, from, to ns) bool {
 	for _, w := range h.windows {
 		if w.op.ID == id && w.forgets {
@@ -81,8 +81,8 @@ func (h *History) reaches(id string, from, to ns) bool {
 	return false
 }
 
-// death is the time at which a hold ended because its worker died; forever if the lock has no sessions or the worker
-// lived. The function taken also considers an upgrade that may have ended the hold.
+// death is the time at which a hold ended because its worker died. It is forever if the lock has no sessions, or if
+// the worker lived. Use the function taken to also consider an upgrade that may have ended the hold.
 func (h *History) death(a *op) ns {
 	for _, at := range h.crashes[a.Worker] {
 		if h.Session && at >= a.Call {
@@ -99,8 +99,8 @@ func (h *History) taken(a *op) ns {
 	return h.death(a)
 }
 
-// believed is the time in which a holder believed in its hold. It begins with the answer. It ends with the deadline,
-// the release, the worker's death or the news of the loss.
+// believed returns the period in which a holder relied on its hold. The period begins with the answer to the acquire.
+// It ends with the deadline, the release, the worker's death or the news of the loss.
 func (h *History) believed(a *op) (from, to ns) {
 	from, to = forever, h.taken(a)
 	if u := h.takes[a.ID]; u != nil && u.Outcome == "ok" { // the hold lasts until the answer to the upgrade
@@ -131,7 +131,7 @@ func (h *History) believed(a *op) (from, to ns) {
 	return from, min(to, cmp.Or(max(until, again), forever))
 }
 
-// entries is how often the owner of a hold has acquired it.
+// entries returns how many times the owner of a hold acquired it.
 func (h *History) entries(a *op) (n int) {
 	for o := a; o != nil; o = o.rest {
 		if o.Kind == "acquire" && o.Outcome != "failed" {
@@ -141,9 +141,9 @@ func (h *History) entries(a *op) (n int) {
 	return n
 }
 
-// outermost is the release by which a holder gave its hold back; nil if there is none. After re-entries it is the one
-// that left no entry, by what the lock told or, if it tells no number, by the number of releases. The answer that the
-// hold is lost ends it, too.
+// outermost returns the release by which a holder gave its hold back; nil if none exists. After re-entries, it is
+// the release that left no entry. The lock's answer tells how many entries are left; if it does not, releases are
+// counted. An answer that the hold is lost ends the hold, too.
 func (h *History) outermost(a *op) *op {
 	entries, all := h.entries(a), []*op(nil)
 	for o := a.rest; o != nil; o = o.rest { // from the last one to the first
@@ -159,8 +159,8 @@ func (h *History) outermost(a *op) *op {
 	return nil
 }
 
-// believing checks that all beliefs overlap, and that these holds need more permits than the lock has. If the processes
-// differ, the overlap must be longer than the slack.
+// believing checks that the holders relied on the lock at the same time, and that their holds together need more
+// permits than the lock has. If their processes differ, the common time must be longer than the clocks may differ.
 func believing(h *History, o []*op) bool {
 	sum, from, to, half := int64(0), ns(0), forever, ns(0)
 	for _, a := range o {

@@ -42,13 +42,13 @@ type op struct {
 	Until                                  ns `json:"until_ns"`
 	TTL                                    ns `json:"ttl_ns"`
 
-	rest  *op // of an acquire: the last other operation of its hold; of such an operation: the one before it
+	rest  *op // in an acquire: the last other operation of its hold; in that operation: the one before it, and so on
 	done  bool
-	place int // of a store: its position in the page's chain, from 1 for the first; 0 = outside
+	place int // of a store: its position in the page's chain, beginning with 1; 0 = not in the chain
 }
 
-// window is a time in which servers may have forgotten grants, or a process was paused. A planned window is a fault
-// of the plan or explained by one.
+// window is a period in which servers may have forgotten grants, or a process was paused. A planned window is a fault
+// of the plan, or is explained by such a fault.
 type window struct {
 	op                       *op
 	from, to                 ns
@@ -84,7 +84,7 @@ type History struct {
 	ops     map[string]*op
 	windows []window
 	crashes map[int32][]ns // by worker
-	takes   map[string]*op // by reader: the upgrade that may have replaced its hold
+	takes   map[string]*op // by ID of a shared hold: the upgrade that may have replaced it
 	finals  map[int32]*op  // by page
 	pages   map[int32]*page
 }

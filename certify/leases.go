@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// told proves by the story that every answered call has an instant, so that the lock gave no wrong answer.
+// told proves that the lock gave no wrong answer: every answered call has an instant in the story.
 func told(h *History, _ []*op) bool {
 	for _, o := range h.list {
 		a := h.acquire(o)
@@ -18,7 +18,7 @@ func told(h *History, _ []*op) bool {
 	return h.End == "complete" && h.Claims.Excludes
 }
 
-// alone proves more than told: conflicting beliefs do not overlap, either.
+// alone proves what told proves, and that holders who exclude each other did not rely on the lock at the same time.
 func alone(h *History, _ []*op) bool {
 	var grants []*op
 	for _, o := range h.list {
@@ -91,7 +91,8 @@ func (h *History) paused(process int32, from, to ns) bool {
 	})
 }
 
-// excused proves that an unplanned event reaches the calls of an undecided verdict. A change of role has no known end.
+// excused proves that an unplanned event may have affected the calls of an undecided verdict: the two overlap in time.
+// A change of role has no known end.
 func excused(h *History, o []*op) bool {
 	from, to := forever, -forever
 	for _, x := range o[min(1, len(o)):] {
@@ -143,8 +144,8 @@ func outlived(h *History, o []*op) bool {
 		o[0].Until > plus(o[0].Return, h.most(longest))
 }
 
-// unrenewed proves that a lock failed to renew a lost hold. Between the answer to its last renewal and the end of the
-// lease, there was time for a renewal, and nothing kept the process from it.
+// unrenewed proves that a lock failed to renew a hold that was lost. There was time for a renewal between the answer
+// to the last renewal and the end of the lease, and nothing kept the process from renewing.
 func unrenewed(h *History, o []*op) bool {
 	if len(o) != 2 || h.acquire(o[0]) != o[0] || o[1].Hold != o[0].ID || !h.Claims.Renews ||
 		o[1].Kind != "lose" && !o[1].denies() {
