@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// mostMessages is the number of messages of a call to try if it is not recorded which one was late.
+// mostMessages limits a guess: if it is not recorded which message of a call was late, the first, the second and so on
+// are tried, up to this number.
 const mostMessages = 4
 
 const testTime = 2 * time.Minute
@@ -22,11 +23,12 @@ var runners = map[string][]string{
 	"py": {"python3"},
 }
 
-// violations are the messages of a red test. Any other failure is a mistake in the test or its environment.
+// violations are parts of the messages of a red test, one that fails because of the lock. Any other failure is a
+// mistake in the test or its environment.
 var violations = []string{" must be refused", " must be granted"}
 
-// Export writes the story to a file as a red test. It runs the test for each message that the faults may have hit. If
-// none is red, or the test cannot be run, Export restores the file.
+// Export writes the story to a file as a red test, one that fails because of the lock. It runs the test for each
+// message that the faults may have hit. If no test is red, or the test cannot be run, Export restores the file.
 func (s *Story) Export(ctx context.Context, file, calls string) error {
 	language, err := Language(file)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package story turns a verdict into the shortest sequence of lock calls that shows it. It writes them as a test in the
-// language of the lock's library. It judges nothing: the test does.
+// Package story turns a verdict into the shortest sequence of lock calls that shows it, and writes the calls as a test
+// in the language of the lock's library. The package judges nothing: the test does.
 package story
 
 import (
@@ -15,43 +15,44 @@ import (
 	"hammerlock/history"
 )
 
-// Story is the sequence of clients' calls, and what happens to their messages.
+// Story has the calls of all clients in order, and says what happens to their messages.
 type Story struct {
 	Lock, Checker, Cause, Summary, Command string
-	Told                                   []string // in words, line by line
+	Told                                   []string // the evidence in words, line by line
 	Lease, Linger                          time.Duration
 	Owned                                  bool // a release says whether the client still had the lock
 	Guessed                                bool // it is not recorded which message of a call was late or lost
 	Steps                                  []Step
 }
 
-// Step is a call, or lets a held call go on.
+// Step starts a call, or lets a call go on whose message was held.
 type Step struct {
 	At  time.Duration // since the first step
 	Who string
 	Do  string // acquire, extend, release or go on
-	// Fault is what happens to a message of the call, counted since the call began or went on. A "late reply 2" waits
-	// until the call goes on. A "cut" message breaks its connection; for an "error", the server answers with one.
+	// Fault is what happens to a message of the call. Messages are counted since the call began or went on. A "late
+	// reply 2" is held until the call goes on. A "cut request 1" breaks the connection. An "error request 1" is
+	// answered with an error by the server.
 	Fault string
 }
 
 const (
 	goOn = "go on"
-	must = "must" // a Fault: this acquire must be granted, because all holds are over
+	must = "must" // a value of Fault: this acquire must be granted, because all holds are over
 	late = "late"
 )
 
 // leastLease is the shortest lease of a story. Delays of a busy machine are small beside it.
 const leastLease = 2 * time.Second
 
-// slow is the latency of a call that was disturbed. Call times alone give no exact order of effects.
+// slow is the shortest latency with which a call counts as disturbed.
 const slow = 10 * time.Millisecond
 
 var dos = map[history.Kind]string{history.Acquire: "acquire", history.Extend: "extend", history.Release: "release"}
 
-// Of makes the story of a verdict. An exploration recorded which message was late or lost. Without that record, Of
-// guesses. A slow call during which another client called had a late first request; a call without an answer lost its
-// first reply.
+// Of makes the story of a verdict. An exploration (found) has recorded which message was late or lost. Without that
+// record, Of guesses. In a slow call during which another client called, the first request was late. In a call without
+// an answer, the first reply was lost.
 func Of(h *history.History, v *checker.Verdict, found *explore.Found) (*Story, error) {
 	if h.Sites > 1 {
 		return nil, fmt.Errorf("the story happens on %d servers; a test has one: run it on topology single, "+
@@ -94,8 +95,8 @@ func Of(h *history.History, v *checker.Verdict, found *explore.Found) (*Story, e
 // client is a worker's name in a story, as in traces.
 func client(worker int32) string { return fmt.Sprintf("w%02d", worker) }
 
-// calls lists the calls of the story in order, without refused acquires. If all is true, these are all calls of an
-// exploration; otherwise those of the holds in the evidence.
+// calls lists the calls of the story in order, without refused acquires. If all is true, it takes all calls of the
+// history, which is an exploration's; otherwise only those of the holds in the evidence.
 func calls(h *history.History, v *checker.Verdict, all bool) (ops []history.Op) {
 	end := v.Proved()
 	holds := map[history.ID]bool{}
@@ -156,8 +157,8 @@ func stepsOf(op *history.Op, ops []history.Op, messages []explore.Message) ([]St
 	return steps, nil
 }
 
-// fates has the fault of a test for each thing that may happen to a message. A lost message breaks its connection, so
-// that its client need not wait for a timeout.
+// fates translates what an exploration did to a message into the fault of a test. A lost message breaks its
+// connection, so that its client need not wait for a timeout.
 var fates = map[string]string{explore.Lost: "cut", explore.Cut: "cut", explore.Refused: "error"}
 
 // between reports whether another client begins a call between two times.
@@ -167,8 +168,8 @@ func between(ops []history.Op, than *history.Op, from, to time.Duration) bool {
 	})
 }
 
-// hitting returns a copy of the story. In the copy, faults on the first message of a call hit the message with the
-// given number instead.
+// hitting returns a copy of the story. A fault of the first message of a call becomes a fault of the message with the
+// given number.
 func (s *Story) hitting(message int) *Story {
 	other := *s
 	other.Steps = slices.Clone(s.Steps)
@@ -181,7 +182,7 @@ func (s *Story) hitting(message int) *Story {
 	return &other
 }
 
-// stretch counts times from the first step, and slows the story down until the lease has leastLease.
+// stretch makes all times relative to the first step, and slows the story down until the lease is at least leastLease.
 func (s *Story) stretch() {
 	first, k := s.Steps[0].At, time.Duration(1)
 	if s.Lease > 0 && s.Lease < leastLease {

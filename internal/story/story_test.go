@@ -74,8 +74,8 @@ func TestOfACounterexample(t *testing.T) {
 	}
 }
 
-// ran is a history of a run under load: an extension by w05 is unanswered, and w06 is granted the lock during w05's
-// lease.
+// ran is a history of a run under load: an extension by w05 is unanswered, and w06 is granted the lock during
+// w05's lease.
 func ran(sites int) (*history.History, *checker.Verdict) {
 	const ms = time.Millisecond
 	op := func(id, hold history.ID, worker int32, kind history.Kind, call, ret time.Duration,
@@ -174,8 +174,8 @@ func written(t *testing.T, s *Story, calls string) string {
 	return string(text)
 }
 
-// TestLiveExported runs a test in each language: it is red for the lock of the story, and green for one that compares
-// tokens.
+// TestLiveExported runs a test in each language. The test is red for the wrong lock of the story, and green for a lock
+// that compares tokens.
 func TestLiveExported(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds programs, and takes 20 s")
@@ -210,7 +210,7 @@ func TestLiveExported(t *testing.T) {
 }
 
 // TestLiveExportIsRed: a run does not record which request of a release was late. Export finds the one that makes the
-// test red; if there is none, it writes nothing.
+// test red; if none exists, it writes nothing.
 func TestLiveExportIsRed(t *testing.T) {
 	const ms = time.Millisecond
 	op := func(id, hold history.ID, worker int32, kind history.Kind, call, ret time.Duration) history.Op {

@@ -16,7 +16,7 @@ var texts embed.FS
 
 // languages are the test languages, by file extension.
 var languages = map[string]struct {
-	comment, step string // the prefix of a comment line; the format of a step
+	comment, step string // the prefix of a comment line, and the format of a step
 	yes, no       string
 	name          func(cause string) string // of the test function
 	time          func(time.Duration) string
@@ -35,7 +35,7 @@ func Language(file string) (string, error) {
 	return name, nil
 }
 
-// Write returns the story as a test. Calls is the source code that calls the library, in the same language.
+// Write returns the story as a test. The argument calls is source code that calls the library, in the same language.
 func (s *Story) Write(language, calls string) ([]byte, error) {
 	l := languages[language]
 	frame, err := texts.ReadFile(language + ".tmpl")
@@ -68,12 +68,13 @@ func (s *Story) Write(language, calls string) ([]byte, error) {
 	return format.Source([]byte(text))
 }
 
-// testPackage is the package of a Go test whose calls name none.
+// testPackage is the package of a Go test if the given calls have no package clause.
 const testPackage = "lock_test"
 
 var packageClause = regexp.MustCompile(`(?m)^package[ \t]+(\w+).*$`)
 
-// bare removes a Go file's package clause and what precedes it. It returns the package's name: the test takes it over.
+// bare removes a Go file's package clause and all lines before it. It also returns the package's name, which the test
+// takes over.
 func bare(calls string) (name, rest string) {
 	at := packageClause.FindStringSubmatchIndex(calls)
 	if at == nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// lock has a release that deletes the key, even if another client has set it. If RIGHT is set, it deletes only its own.
+// lock has a wrong release: it deletes the key, even if another client has set it. If RIGHT is set in the environment,
+// the release deletes only its own key.
 type lock struct {
 	client     *redis.Client
 	key, token string
