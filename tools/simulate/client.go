@@ -77,8 +77,8 @@ func (h *hold) believes(w *world, op *history.Op, now time.Duration) {
 	}
 }
 
-// acquire makes one try. It returns nil if the lock was refused. If the outcome is unknown, the field granted of the
-// hold is false.
+// acquire makes one try. It returns nil if the lock was refused. If the outcome is unknown, the result has granted
+// = false.
 func (t *thread) acquire(q request, upgraded *hold) *hold {
 	w := t.w
 	q.token, q.ttl = w.token(), w.ttl
@@ -139,7 +139,7 @@ func (t *thread) acquire(q request, upgraded *hold) *hold {
 	}
 }
 
-// cleanUp releases what a minority granted. It is part of the try, not an operation.
+// cleanUp releases what a minority of the sites granted. It belongs to the try and is not recorded as an operation.
 func (t *thread) cleanUp(h *hold) {
 	t.ask(t.w.sites, t.w.patience(), func(s *site) reply { return s.release(h.page, h.token, false) })
 }
@@ -228,7 +228,7 @@ func (t *thread) reenter(h *hold) {
 	}
 }
 
-// release releases a hold once. It returns the outcome and the remaining count, if the lock reports counts.
+// release releases a hold once. It returns the outcome, and the remaining count if the lock reports counts.
 func (t *thread) release(h *hold) (history.Outcome, int64) {
 	w := t.w
 	if h.count <= 1 {

@@ -10,8 +10,8 @@ import (
 // period is the time of a disturbance.
 type period struct{ from, to time.Duration }
 
-// disturb draws up to three disturbances. Unplanned disturbances are recorded as in a real run. A right lock survives
-// them all, unless a server forgets its grants or its clock runs ahead.
+// disturb chooses up to three disturbances at random. Unplanned disturbances are recorded as in a real run. A right
+// lock survives all disturbances, unless a server forgets its grants or its clock runs ahead.
 func (w *world) disturb(workers []*thread) {
 	if w.one(3) {
 		// pauses too short to be recorded
@@ -69,7 +69,7 @@ func (w *world) lostMessages(p period, _ []*thread) {
 
 func hits(parties ...history.Party) history.Effect { return history.Effect{Hits: parties} }
 
-// victim is a random server out of a fixed minority, or the only one.
+// victim returns a random server out of a fixed minority, or the only server.
 func (w *world) victim() *site { return w.sites[w.r.IntN(max(len(w.sites)/2, 1))] }
 
 func (w *world) hang(p period, _ []*thread) {
@@ -97,9 +97,9 @@ func (w *world) restart(p period, _ []*thread) {
 	w.unplanned(history.Incident, p, s.number, 0)
 }
 
-// forget restarts a server without its keys. With several sites, the server may stay down for the length of a lease, as
-// Redlock demands. If it comes back earlier, even a right lock loses the grants on a bare majority of sites. With one
-// site, it loses all grants.
+// forget restarts a server without its keys. With several sites, the server may stay down for the length of a lease,
+// as Redlock demands. If the server comes back earlier, even a right lock loses the grants that only a bare majority
+// of sites had. If there is only one site, it loses all grants.
 func (w *world) forget(p period, _ []*thread) {
 	s, away := w.victim(), len(w.sites) > 1 && w.one(2)
 	if away {
@@ -152,7 +152,8 @@ func (w *world) stopHolder(p period, workers []*thread) {
 	w.plan("stop a worker", p, hits(history.Holders), func() { t.stopped = p.to }, func() {})
 }
 
-// crash ends a worker. It skips locks without expiry: they would stay held, which is the lock's mistake.
+// crash ends a worker. It does nothing if the lock has no expiry: the lock would stay held, which would be the
+// lock's mistake.
 func (w *world) crash(p period, workers []*thread) {
 	if w.ttl == 0 {
 		return

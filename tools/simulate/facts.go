@@ -9,14 +9,15 @@ import (
 	"hammerlock/history"
 )
 
-// fact is something that a run may record and that cannot have caused the violation: it happened on another server, or
+// fact is an event that a run may record and that cannot have caused the violation: it happened on another server, or
 // too early, or too late.
 type fact struct {
 	name string
 	put  func(*facts)
 }
 
-// facts adds irrelevant facts to a copy of a history, which is shifted to make room before the first call.
+// facts adds irrelevant events to a copy of a history. The copy is shifted in time, to make room before the
+// first call.
 type facts struct {
 	h                   *history.History
 	n                   uint64 // number of the suite's operations
@@ -70,7 +71,8 @@ var irrelevant = []fact{
 		func(f *facts) { f.plan(hits(history.Holders), f.last, f.last+100*time.Millisecond) }},
 }
 
-// hide adds each fact to a failing history, and returns the facts that hide the failure.
+// hide adds each fact to a copy of a failing history, one fact at a time. It returns the names of the facts with which
+// the judge no longer fails the history.
 func hide(h *history.History) map[string]bool {
 	base := judge(copied(h).h)
 	if len(base.fails) == 0 {
@@ -92,7 +94,7 @@ func hide(h *history.History) map[string]bool {
 	return hidden
 }
 
-// copied returns a history shifted by ahead.
+// copied returns a copy of a history, shifted in time by the constant ahead.
 func copied(h *history.History) *facts {
 	n := *h
 	n.Ops, n.Faults = slices.Clone(h.Ops), slices.Clone(h.Faults)

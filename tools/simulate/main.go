@@ -1,5 +1,6 @@
-// Command simulate tests the judge. It makes histories of right and wrong locks under random disturbances. No right
-// lock may be accused, and no violation missed that the client's record proves. It shares no code with the judge.
+// Command simulate tests the judge. It makes histories of right and wrong locks under random disturbances, and has
+// them judged. The judge must not accuse a right lock, and must not miss a violation that the client's record proves.
+// The command shares no code with the judge.
 package main
 
 import (

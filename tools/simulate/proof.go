@@ -16,7 +16,7 @@ type record struct {
 	holds []*held
 }
 
-// held is one hold with its operations, by call time.
+// held is one hold with its operations, sorted by call.
 type held struct {
 	acquire  *history.Op
 	extends  []*history.Op
@@ -90,7 +90,7 @@ func (r *record) slack(a, b *history.Op) time.Duration {
 	return r.h.Bounds.Slack
 }
 
-// least and most are T1 and T2 of METHOD.md.
+// least and most return the shortest and the longest life of a lease, T1 and T2 in METHOD.md.
 func (r *record) least(ttl time.Duration) time.Duration {
 	if ttl == 0 || !r.h.Claims.Expires {
 		return forever / 4
@@ -105,8 +105,9 @@ func (r *record) most(ttl time.Duration) time.Duration {
 	return ttl + time.Duration(float64(ttl)*r.h.Bounds.Rate) + r.h.Bounds.Round
 }
 
-// sure returns the time until which a hold's lease is certain: T1 after the last proof. Only answers that arrived
-// before the given call count; nil = all answers. A later extension without an answer may shorten the lease.
+// sure returns the time until which a hold's lease is certain: T1 after the last successful call that began or
+// extended it. If before is not nil, only answers that arrived before that call count. An extension without an answer
+// may have shortened the lease.
 func (r *record) sure(x *held, before *history.Op) time.Duration {
 	end := x.acquire.Call + r.least(x.acquire.TTL)
 	for _, list := range [][]*history.Op{x.extends, x.again} {
@@ -138,8 +139,8 @@ func (x *held) given() time.Duration {
 	return end
 }
 
-// guaranteed returns the interval G of METHOD.md. A successful release proves the hold up to the call of the release.
-// From the call of a refused extension on, nothing is proved.
+// guaranteed returns the period in which a hold certainly existed, G in METHOD.md. A successful release proves the
+// hold up to the call of the release. From the call of a refused extension on, nothing is proved.
 func (r *record) guaranteed(x *held) (from, to time.Duration) {
 	to = min(r.sure(x, nil), x.given())
 	if n := len(x.releases); n > 0 && x.releases[0].Outcome == history.OK && len(x.again) == 0 && x.upgrade == nil {
@@ -153,7 +154,7 @@ func (r *record) guaranteed(x *held) (from, to time.Duration) {
 	return x.acquire.Return, to
 }
 
-// believed returns the interval B of METHOD.md.
+// believed returns the period in which the holder relied on its hold, B in METHOD.md.
 func (r *record) believed(x *held) (from, to time.Duration) {
 	to = x.acquire.Until
 	if to == 0 {
@@ -234,7 +235,7 @@ func overlap(from, to, start, end, slack time.Duration) bool {
 	return from < to && start < end && max(from, start)+slack < min(to, end)
 }
 
-// prove lists the violations that the record alone proves.
+// prove lists the violations that the record alone proves, each in words.
 func (r *record) prove() (list []string) {
 	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	for i, a := range r.holds {

@@ -11,7 +11,7 @@ import (
 // still take effect.
 type nesting struct{ count, enter, leave int64 }
 
-// land returns the given states, and the states after any of the unanswered calls took effect.
+// land returns all states that are possible if each unanswered call takes effect now, or does not.
 func land(may map[nesting]bool) map[nesting]bool {
 	then := map[nesting]bool{}
 	for n := range may {
@@ -115,7 +115,7 @@ func (r *record) provePermits(say func(string, ...any)) {
 	}
 }
 
-// inTime reports whether a visit lies within its holder's belief.
+// inTime reports whether all loads and stores of a visit came while the holder relied on its hold.
 func (r *record) inTime(op *history.Op) bool {
 	for _, x := range r.holds {
 		if x.acquire.ID != op.Hold {
@@ -132,7 +132,7 @@ func (r *record) inTime(op *history.Op) bool {
 	return false
 }
 
-// proveStores finds three mistakes: two stores replaced the same store, although both holders were in time; the page
+// proveStores finds three mistakes. Two stores replaced the same store, although both holders were in time; the page
 // lost an acknowledged store; or a store with an old fence was accepted.
 func (r *record) proveStores(say func(string, ...any)) {
 	var stores []*history.Op
@@ -174,7 +174,7 @@ func (r *record) proveChain(stores []*history.Op, say func(string, ...any)) {
 	}
 }
 
-// proveOrder finds a queued waiter that was passed by a later one and went on waiting.
+// proveOrder finds a waiter in the queue that tried again after a later waiter had been granted the lock.
 func (r *record) proveOrder(say func(string, ...any)) {
 	type visit struct {
 		first, queued, granted *history.Op // first try; the refusal since which it is queued; grant

@@ -19,7 +19,8 @@ import (
 	"hammerlock/results"
 )
 
-// job says how many histories of right locks, and of wrong ones, to make.
+// job has the settings of a run. The number n is that of histories of right locks, and also that of histories of
+// wrong ones.
 type job struct {
 	n           int
 	seed        uint64
@@ -37,7 +38,7 @@ type answered struct {
 	proved []certify.Verdict // if certificates are requested
 }
 
-// long makes the function judge work twice: the second time with all arrays in files, as for long histories.
+// long makes the function judge work twice. The second time it keeps all arrays in files, as for long histories.
 var long bool
 
 // certifies makes the function judge certify the verdicts too.
@@ -72,7 +73,8 @@ func judge(h *history.History) (a answered) {
 	return a
 }
 
-// certify records which verdicts are certified. If a certificate is refused, the judge has failed (wrong).
+// certify records which verdicts are certified. If a certificate is refused, the judge has failed: then a.wrong
+// says why.
 func (a *answered) certify(h *history.History) {
 	var certificate bytes.Buffer
 	_, err := results.JudgeCertified(h, &certificate)
@@ -89,7 +91,7 @@ func (a *answered) certify(h *history.History) {
 	}
 }
 
-// certificates has the numbers of certified and other verdicts, by status, checker and cause.
+// certificates counts the certified and the other verdicts, by status, checker and cause.
 type certificates map[string]*struct{ certified, not int }
 
 func (c certificates) add(all []certify.Verdict) {
@@ -127,7 +129,8 @@ type result struct {
 	h      *history.History
 }
 
-// accused reports whether a right lock fails. If a server loses grants or fences, the failure is not the lock's.
+// accused reports whether the judge fails a right lock. If a server loses grants or fences, the failure is not
+// the lock's.
 func (r *result) accused() bool {
 	return r.pair.wrong == none && slices.ContainsFunc(r.fails, func(f string) bool {
 		return !r.broken || f != "exclusion:service-loss" && !strings.HasPrefix(f, "linearizable:") &&
@@ -138,7 +141,7 @@ func (r *result) accused() bool {
 // missed reports whether a proven violation is not found.
 func (r *result) missed() bool { return r.pair.wrong != none && len(r.proofs) > 0 && len(r.fails) == 0 }
 
-// bad returns one or more words that say what is wrong with the judge's answer; empty if the answer is right.
+// bad says in a few words what is wrong with the judge's answer; empty if the answer is right.
 func (r *result) bad() string {
 	switch {
 	case r.wrong != "":
@@ -166,8 +169,8 @@ func (j *job) one(p pair, seed uint64) result {
 	return r
 }
 
-// all makes j.n histories without a mistake, then j.n histories with one. The pairs that the job selects take turns.
-// The function each receives the results in the same order.
+// all makes j.n histories without a mistake, then j.n histories with one. It takes turns with the pairs (a lock and a
+// mistake) that the job selects. The function each receives the results in the order of their numbers.
 func (j *job) all(each func(*result)) {
 	for _, right := range []bool{true, false} {
 		list := slices.DeleteFunc(pairs(right), func(p pair) bool {
@@ -280,7 +283,7 @@ func (c *counts) add(r *result) {
 	}
 }
 
-// class describes what is wrong with an answer. Equal classes are counted together.
+// class describes what is wrong with an answer. Answers of the same class are counted together.
 func (r *result) class() string {
 	switch what := r.bad(); what {
 	case "":
@@ -305,7 +308,7 @@ func only(texts []string, begins ...string) bool {
 	})
 }
 
-// words are the kinds of proofs, without the operations' IDs.
+// words returns the kinds of the proofs: their texts without the operations' IDs.
 func words(proofs []string) (list []string) {
 	for _, p := range proofs {
 		fields := slices.DeleteFunc(strings.Fields(p), func(f string) bool {

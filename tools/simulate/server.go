@@ -11,7 +11,7 @@ type site struct {
 	number     int64
 	rate       float64
 	jump       time.Duration
-	down, hung time.Duration // end of the state
+	down, hung time.Duration // until when the server is down or hung
 	pages      []locked
 	counter    bool // the server has the page views instead of locks, and is never disturbed
 }
@@ -152,7 +152,8 @@ func (s *site) try(q request, forced bool) reply {
 	return reply{said: yes, count: 1 + s.miscounts(), fence: p.fence}
 }
 
-// reenter grants the lock to its holder again. A lock that reports counts may grant a new hold if the old one is gone.
+// reenter grants the lock to its holder again. If the holder's old hold is gone, a lock that reports counts may grant
+// a new one.
 func (s *site) reenter(q request) reply {
 	p := s.open(q.page)
 	i := p.find(q.token)
@@ -169,7 +170,7 @@ func (s *site) reenter(q request) reply {
 	return reply{said: yes, count: e.count + s.miscounts(), fence: e.fence}
 }
 
-// first reports whether it is a request's turn. If not, it queues the request.
+// first reports whether a request is the next in the queue. If it is not in the queue yet, it is added.
 func (s *site) first(p *locked, q *request) bool {
 	if !s.w.h.Claims.Ordered {
 		return true
@@ -190,7 +191,7 @@ func (s *site) first(p *locked, q *request) bool {
 	}
 }
 
-// forget removes a waiter that gave up from the queue.
+// forget removes a waiter from the queue, because it gave up.
 func (s *site) forget(q request) reply {
 	p := s.open(q.page)
 	p.queue = slices.DeleteFunc(p.queue, func(o place) bool { return o.owner == q.owner })
@@ -228,7 +229,7 @@ func (s *site) extend(page int32, token uint64, permits int, ttl time.Duration) 
 	return reply{said: yes}
 }
 
-// owns is the first step of a release in two steps.
+// owns is the first step of a release in two steps: it reports whether the hold still has the lock.
 func (s *site) owns(page int32, token uint64) reply {
 	if s.open(page).find(token) < 0 {
 		return reply{said: lost}

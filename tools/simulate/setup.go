@@ -7,7 +7,7 @@ import (
 	"hammerlock/history"
 )
 
-// simulate makes the history of a lock with one mistake, or none.
+// simulate makes the history of a lock that has one mistake, or none. Its argument p says which.
 func simulate(p pair, seed uint64) *world {
 	w := &world{r: rand.New(rand.NewPCG(seed, uint64(p.wrong)<<8|uint64(len(p.kind.name)+p.kind.sites))), kind: p.kind,
 		wrong: p.wrong,

@@ -9,9 +9,9 @@ import (
 	"hammerlock/history"
 )
 
-// shrink drops operations while the judge stays wrong in the same way. The history of a wrong lock may lose any
-// operation, because the proofs hold for the rest. The history of a right lock may lose only whole visits, refused
-// tries, or all page views; otherwise it would look wrong.
+// shrink drops operations while the judge's answer stays wrong in the same way. The history of a wrong lock may lose
+// any operation, because the proofs hold for the rest. The history of a right lock may lose only whole visits, refused
+// tries, or all page views. If it lost anything else, the right lock would look wrong.
 func shrink(r *result) *history.History {
 	wrong := func(h *history.History) bool {
 		n := result{pair: r.pair, broken: r.broken, h: h}
@@ -85,7 +85,7 @@ func pieces(h *history.History, right bool, fails []string) (list []map[history.
 	return list
 }
 
-// renumber gives operations dense numbers, as in a file.
+// renumber gives the operations of each lane the numbers 1, 2, 3 and so on, as in a file.
 func renumber(h *history.History) *history.History {
 	lanes, numbers, names := map[int]int{}, map[int]uint64{}, map[history.ID]history.ID{}
 	for i := range h.Ops {

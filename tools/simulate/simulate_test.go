@@ -11,8 +11,8 @@ import (
 	"hammerlock/history"
 )
 
-// known lists known wrong answers of the judge. Remove an entry when it is fixed; the full test logs those that did not
-// occur.
+// known lists known wrong answers of the judge. When one is fixed, remove its entry. The full test logs the entries
+// that did not occur.
 var known = []struct {
 	what string
 	is   func(*result) bool
@@ -185,8 +185,8 @@ func TestEveryMistakeShows(t *testing.T) {
 	}
 }
 
-// TestTheCauseIsTheMistake: for two simultaneous holders, the judge nearly always names the planted mistake. Double
-// grants that a fault explains have another cause.
+// TestTheCauseIsTheMistake: if two workers held the lock at the same time, the judge must nearly always name the
+// planted mistake. Double grants that a fault explains have another cause and do not count.
 func TestTheCauseIsTheMistake(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(1500)

@@ -6,7 +6,8 @@ import (
 	"hammerlock/history"
 )
 
-// margin is the time before its deadline after which a holder does not store. The counter answers within it.
+// margin is a time before the deadline. In it, a holder does not store any more, so that the counter's answer comes
+// before the deadline.
 const margin = 2 * time.Millisecond
 
 func (t *thread) work() {
@@ -122,8 +123,8 @@ func (t *thread) during(h *hold) {
 	}
 }
 
-// leave releases a hold as often as it was acquired. It tries again after a lost answer: a hold without expiry would
-// stay for ever.
+// leave releases a hold as many times as it was acquired. If an answer is lost, it tries again, because a hold without
+// expiry would stay for ever.
 func (t *thread) leave(h *hold) {
 	w := t.w
 	for tries := 0; tries < 8; tries++ {
@@ -143,7 +144,8 @@ func (t *thread) leave(h *hold) {
 	}
 }
 
-// upgrade tries to make a reader the writer. The result is false if the outcome is unknown: the visit must not go on.
+// upgrade tries to turn a reader into the writer. It returns the hold that the visit goes on with. The second result
+// is false if the outcome is unknown: then the visit must not go on.
 func (t *thread) upgrade(h *hold, q *request) (*hold, bool) {
 	w := t.w
 	up := *q

@@ -11,8 +11,8 @@ import (
 	"hammerlock/history"
 )
 
-// world is one run of a lock on one true clock: servers, links, processes, workers, and disturbances. The seed
-// determines the run.
+// world is one simulated run of a lock: servers, links, processes, workers and disturbances, with one true clock. The
+// seed determines all of it.
 type world struct {
 	r      *rand.Rand
 	kind   *kind
@@ -24,7 +24,7 @@ type world struct {
 	count  int // orders simultaneous events
 
 	ttl, retry, stay, length time.Duration
-	touching                 bool // two stamps may be equal
+	touching                 bool // two stamps of a process may be equal
 	strict                   bool // a grant that arrives after its lease is treated as no grant
 	perVisit                 bool // a place in the queue belongs to a visit, not to a worker
 	twice                    bool // workers sometimes release twice
@@ -106,7 +106,7 @@ func (w *world) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(w.r.Int64N(int64(max(most-least, 0))+1))
 }
 
-// one is true once in n times, at random.
+// one returns true once in n times, at random.
 func (w *world) one(n int) bool { return w.r.IntN(n) == 0 }
 
 // slips reports whether a mistake is made now.
@@ -126,7 +126,7 @@ type thread struct {
 	dead    bool
 }
 
-// ended is the panic of a thread that never runs again.
+// ended is the value with which a thread panics to end itself.
 type ended struct{}
 
 func (w *world) spawn(p *process, worker int32, lane int, body func(*thread)) *thread {
@@ -209,7 +209,7 @@ func (t *thread) done(op *history.Op, o history.Outcome, why history.Reason) {
 	op.Return, op.Outcome, op.Reason = t.stamp(), o, why
 }
 
-// suite adds an event that no worker caused to the history. Its times are on the clock of a process.
+// suite adds an event to the history that no worker caused. Its times are those of a process's clock.
 func (w *world) suite(op history.Op, from, to time.Duration) {
 	op.ID, op.Worker = w.id(0), -1
 	op.Call, op.Return = from+w.processes[op.Process].offset, to
