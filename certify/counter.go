@@ -41,7 +41,7 @@ func chained(h *History, _ []*op) bool {
 			return false
 		}
 		if a := h.ops[o.Hold]; load && a != nil && a.Permits > 0 {
-			if f := first[o.Hold]; f != nil && f.Seen != o.Seen {
+			if f := first[o.Hold]; f != nil && f.Seen != o.Seen && h.used(a, o) {
 				return false
 			}
 			first[o.Hold] = o
@@ -128,7 +128,14 @@ func stale(h *History, o []*op) bool {
 
 func changed(h *History, o []*op) bool {
 	return len(o) == 2 && h.fits("load", o...) && o[0].Hold == o[1].Hold && h.ops[o[0].Hold] != nil &&
-		h.ops[o[0].Hold].Permits > 0 && o[0].Outcome == "ok" && o[1].Outcome == "ok" && o[0].Seen != o[1].Seen
+		h.ops[o[0].Hold].Permits > 0 && o[0].Outcome == "ok" && o[1].Outcome == "ok" && o[0].Seen != o[1].Seen &&
+		h.used(h.ops[o[0].Hold], o[0]) && h.used(h.ops[o[0].Hold], o[1])
+}
+
+// used tells whether a reader relied on an answer: one that heeds its deadline uses no answer that came after it.
+func (h *History) used(a, load *op) bool {
+	_, to := h.believed(a)
+	return !h.Heeds || load.Return <= to
 }
 
 func misread(h *History, o []*op) bool {

@@ -57,10 +57,10 @@ type window struct {
 
 // History is the history that a certificate is about.
 type History struct {
-	Format                          string
-	Processes, Sites, Nodes         int
-	Session, Fenced, Service, named bool
-	Claims                          struct {
+	Format                                 string
+	Processes, Sites, Nodes                int
+	Session, Fenced, Service, Heeds, named bool
+	Claims                                 struct {
 		Excludes, Expires, Owned, Renews, Begins bool
 		Permits                                  int64
 	}

@@ -139,7 +139,7 @@ func (u *updates) explains(cause string, store, other int32) *window {
 // lateness returns the time at which a visit used the counter, and how long before that time its hold had ended.
 func (u *updates) lateness(cause string, h *hold, i int32) (at, late time.Duration) {
 	at = u.Ops[i].Return
-	if cause == history.Overrun {
+	if cause == history.Overrun && u.Ops[i].Kind == history.Store {
 		at = u.Ops[i].Call
 		if load := u.load(i); load >= 0 {
 			at = max(at, u.Ops[load].Call)

@@ -12,8 +12,8 @@ func (u *updates) changed() {
 		}
 		first, again := &u.Ops[h.Uses[0]], &u.Ops[h.Uses[1]]
 		if again.Kind != history.Load || first.Outcome != history.OK || again.Outcome != history.OK ||
-			first.Seen == again.Seen && first.Value == again.Value {
-			continue
+			first.Seen == again.Seen && first.Value == again.Value || u.Heeds && again.Return > h.lapse() {
+			continue // whoever heeds a deadline uses no answer that came after it
 		}
 		store := u.seen(again)
 		if store < 0 && u.byValue != nil {

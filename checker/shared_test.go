@@ -174,6 +174,8 @@ func TestReadersSeeNoChange(t *testing.T) {
 		"somebody did":                     {reading(2, 9, 2, 6), Fail, "changed-read"},
 		"it looks when its lease is over":  {reading(2, 50, 30, 40), Fail, "overrun"},
 		"a writer stored when its own was": {reading(2, 16, -30, 12), Fail, "overrun"},
+		"its last answer came too late":    {heeding(reading(2, 50, 30, 40)), Pass, ""},
+		"it heeds, and somebody stored":    {heeding(reading(2, 9, 2, 6)), Fail, "changed-read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if v := judgeLostUpdates(tt.s.prepared()); v.Status != tt.status || v.Cause != tt.cause {
@@ -181,6 +183,12 @@ func TestReadersSeeNoChange(t *testing.T) {
 			}
 		})
 	}
+}
+
+// heeding lets holders heed their deadlines: they use no answer that comes later.
+func heeding(s *builder) *builder {
+	s.h.Heeds = true
+	return s
 }
 
 // starving lets a writer try in vain once a tick, for some ticks, while readers come and go, two ticks each.
