@@ -165,7 +165,7 @@ var failoverLate = Fault{
 			writes := func(replicas int) error {
 				return primary.Do(ctx, "CONFIG", "SET", "min-replicas-to-write", replicas).Err()
 			}
-			if err := writes(len(t.Topology.Nodes)); err != nil {
+			if err := writes(moreReplicas); err != nil {
 				return err
 			}
 			sleep(ctx, lateLasts.of(t.TTL))

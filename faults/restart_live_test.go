@@ -1,11 +1,17 @@
 package faults
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
+	"hammerlock/internal/live"
 	"hammerlock/internal/testbed"
 	"hammerlock/topologies"
 )
@@ -55,6 +61,51 @@ func TestLiveALogBringsAKilledNodeBack(t *testing.T) {
 	}
 	if got := content(t.Context(), n, "page"); got != "" {
 		t.Errorf("restarted empty: it has %q", got)
+	}
+}
+
+// TestLiveALateFailoverTakesNoWrites, although there are more replicas than nodes: whoever reads the stream is one.
+func TestLiveALateFailoverTakesNoWrites(t *testing.T) {
+	top := testbed.Up(t, "replica", topologies.Options{})
+	n, site := top.Nodes[0], top.Sites[0].Access()
+	for range len(top.Nodes) {
+		reader, err := net.Dial("tcp", site.Addrs[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reader.Close()
+		answers := bufio.NewReader(reader)
+		for _, command := range []string{"AUTH " + site.Password, "REPLCONF listening-port 65535", "PSYNC ? -1"} {
+			_, _ = fmt.Fprintf(reader, "%s\r\n", command)
+			if _, err := answers.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+		go func() { _, _ = io.Copy(io.Discard, answers) }()
+		go func() {
+			for err := error(nil); err == nil; time.Sleep(20 * time.Millisecond) {
+				_, err = io.WriteString(reader, "REPLCONF ACK 0\r\n")
+			}
+		}()
+	}
+	live.Wait(t, "the readers", func() bool {
+		return strings.Count(n.Do(t.Context(), "INFO").String(), "state=online") == 2*len(top.Nodes)-1
+	})
+	target := &Target{Scene: single, Topology: top, Rand: rand.New(rand.NewPCG(1, 1)), TTL: 300 * time.Millisecond,
+		Keys: 1, LockKey: func(int32) string { return "page" }}
+	done := make(chan error)
+	go func() {
+		_, _, err := failoverLate.Inject(t.Context(), target)
+		done <- err
+	}()
+	live.Wait(t, "the primary to refuse writes", func() bool {
+		return n.Do(t.Context(), "SET", "page", "w0").Err() != nil
+	})
+	if info, err := n.Info(t.Context(), "replication"); err != nil || info["role"] != "master" {
+		t.Errorf("it took writes until it was replaced: %v, %v", info["role"], err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 
