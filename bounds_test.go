@@ -30,7 +30,7 @@ const (
 // The bounds of the tree. Each may only fall: TestBounds says to what.
 const (
 	mostUnplain  = 121
-	mostHeadless = 28
+	mostHeadless = 8
 	mostLong     = 22 // sentences of documents
 	mostWide     = 0
 )

@@ -83,7 +83,7 @@ func TestLiveALateFailoverTakesNoWrites(t *testing.T) {
 		}
 		go func() { _, _ = io.Copy(io.Discard, answers) }()
 		go func() {
-			for err := error(nil); err == nil; time.Sleep(20 * time.Millisecond) {
+			for err := error(nil); err == nil; <-time.After(20 * time.Millisecond) {
 				_, err = io.WriteString(reader, "REPLCONF ACK 0\r\n")
 			}
 		}()
