@@ -41,7 +41,7 @@ type Spec struct {
 	// renews the lock as long as the process lives, or a mutex of the process is held.
 	Outlives bool
 	// Linger returns the longest time that a lease may last beyond its TTL, for example because TTLs are rounded up
-	// to seconds. Nil = leases never last longer.
+	// to seconds, or because leases end with sessions. Nil = leases never last longer.
 	Linger func(ttl time.Duration) time.Duration
 	// Session means that a hold ends when the connection on which it was granted is closed.
 	Session bool
@@ -71,7 +71,8 @@ const (
 )
 
 // Expectation is a failure that the command "verify" must find, and the run that shows the failure. A broken lock
-// must show one of its expected causes. A correct lock may fail only where a fault breaks its assumptions.
+// must show one of its expected causes. A correct lock must pass all other scenarios, except those whose fault breaks
+// its assumptions.
 type Expectation struct {
 	Cause    string // name of the cause in package history
 	Scenario string // scenario that shows it; empty for a broken lock = several scenarios do
@@ -183,8 +184,7 @@ type Env struct {
 	// may write to it at any time. Each Op there has the Token of the hold, no Hold, and the key -1. Renewals is nil
 	// if the lock does not claim Renews. See docs/OWN.md.
 	Renewals *history.Lane
-	// Places describe the servers of Sites, in the same order. Libraries with their own connections
-	// use Places.
+	// Places describe the servers of Sites, in the same order. Libraries with their own connections use Places.
 	Places []*topologies.Site
 	// Source identifies this process to the suite's proxies. Libraries pass it on when they open their own
 	// connections. 0 = no number.
@@ -254,8 +254,8 @@ type Lock interface {
 // Waiter is a lock with its own way to wait, better than polling. A worker calls Wait after a refused Acquire. Wait
 // returns what woke it, as soon as another try makes sense. If Wait returns an error, the worker polls instead.
 //
-// After a Wait without an error the worker must try again: no other worker may have been woken. A worker that gives
-// up calls Wait with a cancelled ctx, and the lock then leaves its queue.
+// After a Wait without an error the worker must try again, because it may be the only one that was woken. A worker
+// that gives up calls Wait with a cancelled ctx, and the lock then leaves its queue.
 type Waiter interface {
 	Wait(ctx context.Context, key string) (history.Wake, error)
 }

@@ -16,8 +16,8 @@ import (
 // The tests named TestFinding prove the statements of docs/FINDINGS.md about released libraries. They use only the
 // libraries and a real server. A failure means that a library has changed.
 
-// people is a topology whose clients are set up as the libraries' documents show. Links, the suite's proxies,
-// connect the clients to the servers.
+// people is a topology whose clients are set up as the libraries' documents show. With the option Links, the suite's
+// proxies connect the clients to the servers.
 type people struct {
 	top     *topologies.Topology
 	clients []redis.UniversalClient // plain go-redis clients, one for each site

@@ -323,7 +323,8 @@ func (l *handoffLock) Release(ctx context.Context, lease locks.Lease) error {
 	return l.hub.leave(ctx, lease.Key, lease.Token)
 }
 
-// Wait returns when the message of a grant comes, or a few milliseconds after the holder's lease has ended.
+// Wait returns when the message of a grant comes, when messages may have been lost, or a few milliseconds after the
+// holder's lease has ended.
 func (l *handoffLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	p, ok := l.places[key]
 	if !ok {

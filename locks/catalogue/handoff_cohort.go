@@ -152,7 +152,7 @@ func (l *cohortLock) begin(p *cohortPlace, lease locks.Lease, answered time.Time
 }
 
 // lasts records how exactly the end of the server's lease is known. The lease began between the request, from which
-// Until counts, and the answer. The end is vague if the answer took longer than 0.1 % of the TTL and 1 ms.
+// Until counts, and the answer. The end is vague if the answer took longer than 0.1 % of the TTL plus 1 ms.
 func (c *cohort) lasts(ttl time.Duration, answered time.Time) {
 	c.spare = locks.Drift(ttl)
 	c.vague = ttl-c.spare-c.held.Until.Sub(answered) > ttl/1000+time.Millisecond

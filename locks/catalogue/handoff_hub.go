@@ -135,8 +135,8 @@ func (h *handoffHub) hear(ctx context.Context, w *handoffWire) {
 	}
 }
 
-// confirm is called for each confirmation of a subscription. The second one means that the library has reconnected,
-// so messages may have been lost.
+// confirm is called for each confirmation of a subscription. Each one after the first means that the library has
+// reconnected, so messages may have been lost.
 func (w *handoffWire) confirm() {
 	select {
 	case <-w.ready:

@@ -55,7 +55,7 @@ var libRueidislockNoLoop = locks.Spec{
 	Assumes: libRueidislock.Assumes,
 	Needs:   rueidisNeeds,
 	Expect: []locks.Expectation{
-		// the same causes as for libRueidislock
+		// as for libRueidislock, but without the storm of extensions
 		libRueidislock.Expect[0], {Cause: history.RenewalFailure, Scenario: "leader"},
 		stays,
 	},
