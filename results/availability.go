@@ -30,11 +30,12 @@ type Outage struct {
 	From int64 `json:"from_ns"`
 	To   int64 `json:"to_ns"`
 	Open bool  `json:"open,omitempty"` // the measurement ended before the outage did
-	// Fault is the number of the fault that was active when the outage began; null = none. Numbers below
-	// len(Run.Faults) are indices in Run.Faults. Greater numbers are faults that a user injected during the run.
+	// Fault is the number of the fault that explains the outage; null = none does. It was active when the outage
+	// began, or it is the first one that was injected during the outage. Numbers below len(Run.Faults) are indices
+	// in Run.Faults. Other numbers are faults that a user injected during the run.
 	Fault *int64 `json:"fault"`
-	// Recovery is the time from the fault to the end of the outage. Without a fault it is the time from the first
-	// waiting request to the end.
+	// Recovery is the time from the injection of the fault to the end of the outage. Without a fault it is the time
+	// from the first waiting request to the end.
 	Recovery int64 `json:"recovery_ns"`
 	// Longest is the longest time that one page was unavailable. The outage is longer if pages became unavailable
 	// one after another.
@@ -44,7 +45,7 @@ type Outage struct {
 	Parts  []Part           `json:"parts"`
 	Failed map[string]int64 `json:"failed"` // number of calls that failed during the outage, by "kind outcome reason"
 	// Resurrected is the number of pages whose lock came back after its release: the servers acknowledged the
-	// release, but later they had the released hold again.
+	// release, but later they replied that the lock is held again.
 	Resurrected int `json:"resurrected,omitempty"`
 }
 
@@ -64,7 +65,7 @@ const (
 	Electing   PartName = "election"               // after this agreement, another server is primary
 	Replacing  PartName = "detection and election" // both, if the time of the agreement is unknown
 	Connecting PartName = "reconnecting"           // the client gets a reply from a server that can grant
-	// LeaseLeft: the servers still have the hold of a dead worker; this part ends with its lease.
+	// LeaseLeft: the servers reply that the lock is held, but no living worker holds it; this part ends with a grant.
 	LeaseLeft   PartName = "a lease not given back"
 	Unexplained PartName = "unserved" // no fault and no role change explains this part
 )
@@ -163,7 +164,7 @@ func (o *Outage) PartsText() string {
 		", ")
 }
 
-// unavailable makes a metric from a number in Availability, which the function of returns. The metric is only a
+// unavailable makes a metric from a number in Availability; its argument selects this number. The metric is only a
 // lower bound if an outage had not ended at the end of the run.
 func unavailable(of func(*Availability) int64) func(*Run) Reading {
 	return func(r *Run) (x Reading) {

@@ -31,8 +31,8 @@ type Expected struct {
 }
 
 // Met compares a lock's verdicts with the expected causes; without causes the lock must pass. It returns Pass if the
-// verdicts are as expected. Then shown is the cause that was found; otherwise it is empty. Only the first failure
-// counts, because users see that one.
+// verdicts are as expected. If the lock failed with an expected cause, shown is this cause; otherwise it is empty.
+// Only the first failure counts, because users see that one.
 func Met(causes []string, status checker.Status, verdicts []checker.Verdict) (met checker.Status, shown string) {
 	j := Judgement{Verdicts: verdicts}
 	if v := j.failure(); v != nil && slices.Contains(causes, v.Cause) {

@@ -37,7 +37,8 @@ type Failover struct {
 	Generator   GeneratorState `json:"generator"`
 	Runs        []string       `json:"runs"`
 
-	// Back has recovery times without the parts in which a dead worker's lease had not yet ended.
+	// Back has recovery times without the parts LeaseLeft, in which servers replied but no living worker held the
+	// lock.
 	Back []int64 `json:"back_ns"`
 
 	// Pages has the longest time that one page was unavailable, for each run.
@@ -90,7 +91,7 @@ func Proportion(k, n int) (low, high float64) {
 	return low, high
 }
 
-// solve finds by bisection the share between 0 and 1 at which the condition holds changes from true to false.
+// solve finds by bisection the share between 0 and 1 at which the result of its argument changes from true to false.
 func solve(holds func(float64) bool) float64 {
 	low, high := 0.0, 1.0
 	for range 50 {

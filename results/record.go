@@ -180,8 +180,8 @@ const StarvingShare = 0.1
 
 // Fairness says how evenly the workers got the lock.
 type Fairness struct {
-	// Jain is Jain's index (DEC-TR-301, 1984) of the numbers of visits of the n workers. It is 1 if all workers made
-	// equally many, and 1/n if one worker made all.
+	// Jain is Jain's index (DEC-TR-301, 1984) of the numbers of counted visits of the n workers. It is 1 if all
+	// workers have equally many, and 1/n if one worker has all.
 	Jain            float64 `json:"jain"`
 	Starving        int     `json:"starving"`
 	StarvingWorkers []int   `json:"starving_workers"`

@@ -31,9 +31,9 @@ const tolerated = 0.1
 // Weigh makes one verdict from all judgements; not has the scenarios that were not run. The argument cut is the
 // reason why the command ended early; empty = it did not.
 //
-// If some scenarios have no verdict, the result can still be a pass. Such scenarios must be few. In each class, some
-// scenario must have passed with enough activity. And none of them may be essential: runs without a scenario are,
-// and so are runs in which most calls ended in errors. Without classes, every scenario needs a verdict.
+// If some scenarios have no verdict, the result can still be a pass. Such scenarios must be few, and no run may have
+// ended early. In each class, some scenario must have passed with enough activity. A run without a scenario needs a
+// verdict, and so does a run in which most calls ended in errors. Without classes, every scenario needs a verdict.
 func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole) {
 	w.Extent = ExtentOf(all)
 	var open []string

@@ -133,9 +133,9 @@ func (c *Comparison) each(f func(g *group, r *row, k int)) {
 	}
 }
 
-// decide tells differences from noise by Holm's procedure (1979): many tests together shall find a false difference
-// in only 5 % of all tables. It goes through the p-values in ascending order. A p-value must be at most 5 % divided
-// by the number of tests that remain; it stops at the first one that is greater.
+// decide tells differences from noise by Holm's procedure (1979), so that only 5 % of all tables have a false
+// difference. It goes through the p-values in ascending order. A p-value must be at most 5 % divided by the number of
+// tests that remain; decide stops at the first one that is greater.
 func (c *Comparison) decide() {
 	type test struct {
 		*figure

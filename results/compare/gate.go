@@ -113,7 +113,7 @@ func (g *Gate) holds(v float64) bool {
 		strings.HasSuffix(g.op, "=")
 }
 
-// GateStatus is the result of a Gate.
+// GateStatus is the result of a Gate. The zero value is no pass.
 type GateStatus string
 
 // The results of a Gate.
@@ -126,7 +126,7 @@ const (
 	GatePass         GateStatus = "pass"
 )
 
-// GateResult is the result of a Gate, and the value that it was checked against.
+// GateResult is the result of a Gate, and the measured value that was compared with its limit.
 type GateResult struct {
 	Gate     string     `json:"gate"`
 	Topology string     `json:"topology,omitempty"`

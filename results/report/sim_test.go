@@ -20,7 +20,7 @@ import (
 type crowd struct {
 	workers int
 	visits  int
-	intrude int // so many visits for each visit of an intruder; 0 = no intruders
+	intrude int // an intruder comes once in this many visits; 0 = no intruders
 	seed    uint64
 }
 
