@@ -112,7 +112,7 @@ func (n *Node) unreachable(err error) error {
 	return Unreachable(where, n.front, n.topology.Spec.attached.TLS, err)
 }
 
-// Unreachable adds advice for the user to the error of an attached server that does not answer. Its first parameter
+// Unreachable adds advice for the user to the error of an attached server that does not answer. The argument where
 // names the server in the new error.
 func Unreachable(where, addr string, secured *TLS, err error) error {
 	var reply redis.Error

@@ -34,7 +34,7 @@ func Launch(cmd *exec.Cmd) (c *Child, err error) {
 	return c, nil
 }
 
-// startChild starts a program. It calls its last parameter when the program and its group have ended.
+// startChild starts a program. The function after is called when the program and its group have ended.
 func startChild(cmd *exec.Cmd, s *Spawner, r *reaper, after func()) (*Child, error) {
 	if err := s.Start(cmd); err != nil {
 		return nil, err
