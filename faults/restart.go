@@ -79,7 +79,7 @@ func restartOfQuorum(ctx context.Context, t *Target) (string, Heal, error) {
 var untilTakenLasts = length{leases: 0.85}
 
 // untilTaken waits until another worker has taken the lock on a site and has learned of its grant. It waits at most
-// 85 % of a lease.
+// 80 % of a lease.
 func (t *Target) untilTaken(ctx context.Context, site *topologies.Site, key int32) {
 	ctx, cancel := context.WithTimeout(ctx, t.TTL*8/10)
 	defer cancel()

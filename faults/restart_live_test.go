@@ -64,7 +64,8 @@ func TestLiveALogBringsAKilledNodeBack(t *testing.T) {
 	}
 }
 
-// TestLiveALateFailoverTakesNoWrites, although there are more replicas than nodes: whoever reads the stream is one.
+// TestLiveALateFailoverTakesNoWrites: the old primary refuses writes before the failover, even if it has more replicas
+// than the topology has nodes. Each reader of the replication stream counts as a replica.
 func TestLiveALateFailoverTakesNoWrites(t *testing.T) {
 	top := testbed.Up(t, "replica", topologies.Options{})
 	n, site := top.Nodes[0], top.Sites[0].Access()

@@ -124,8 +124,8 @@ func pushOut(ctx context.Context, n *topologies.Node, name, policy string) (Heal
 	return heal, nil
 }
 
-// filler returns the prefix of the filling keys. It begins with the lock's key, so that they are in the
-// same cluster slot.
+// filler returns the prefix of the filling keys. It begins with the lock's key and so has the same hash tag, which
+// keeps these keys in the lock's cluster slot.
 func filler(name string) string { return name + ":filler:" }
 
 // sleepFor is the time for which the server does nothing. It is too short for the server to be declared dead: with
