@@ -11,8 +11,8 @@ import (
 // arrivals is the schedule of visits in an open loop: a visit is due at its planned time, whether or not a worker
 // is free. Visits are not stored: each visit is drawn when a worker takes it.
 //
-// A change of Tempo may still move the due time of a visit that a worker has taken. The page and the order of
-// visits never change.
+// A change of Tempo may still move the due time of a visit that a worker has taken. The planned time and the page of
+// a visit never change.
 type arrivals struct {
 	mu    sync.Mutex
 	shape *Shape

@@ -329,8 +329,8 @@ func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
 	return w.stayFor(ctx, g, w.scale()*w.spread(w.shape.Hold))
 }
 
-// release releases a hold, and the visit's additional pages. Its last parameter is the number of holds that the
-// owner of a reentrant lock still has afterwards.
+// release releases a hold, and the visit's additional pages. The argument left is the number of holds that the owner
+// of a reentrant lock still has afterwards.
 func (w *worker) release(key int32, hold history.ID, lease *locks.Lease, left int64) {
 	op := w.call(history.Release, key)
 	op.Hold, op.Token, op.Value = hold, w.token(lease), left
