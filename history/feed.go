@@ -16,7 +16,7 @@ type Feed struct {
 }
 
 // Add copies operations into the feed; any goroutine may call it. After the call, the feed has every operation that
-// returned before upTo. The second parameter has the calls without a return. Add drops those that began at upTo or
+// returned before upTo. The argument open has the calls without a return. Add drops those that began at upTo or
 // later, because earlier operations of their workers may still be missing. A checker would otherwise conclude that
 // the worker's visit before ended without a release.
 func (f *Feed) Add(ops, open []Op, upTo time.Duration) {

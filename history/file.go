@@ -88,8 +88,8 @@ func (f *Writer) Flush() error {
 	return err
 }
 
-// Close writes the remaining operations and the end of the file. Its parameter says why the history is incomplete;
-// empty = it is whole. The underlying writer stays open.
+// Close writes the remaining operations and the end of the file. The argument partial says why the history is
+// incomplete; empty = it is whole. The underlying writer stays open.
 func (f *Writer) Close(partial string) error {
 	if len(partial) > maxNote {
 		return errNote

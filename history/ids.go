@@ -11,7 +11,7 @@ type ids struct {
 	notes   map[int]string // by index of the operation
 }
 
-// read sets the ids of a line's operation. Its first parameter has the operations of the lines before. If this line
+// read sets the ids of a line's operation. The argument before has the operations of the earlier lines. If this line
 // has the first foreign id, the ids of these operations become temporary ones too.
 func (x *ids) read(before []Op, l *line) {
 	if !x.foreign {
