@@ -76,9 +76,8 @@ func sharing(c canvas, s *measure.Snapshot, st *state) {
 	longestWaits(c.part(left, 0, c.w-left, c.h), s, st)
 }
 
-// lorenz draws the Lorenz curve (M. O. Lorenz, Publ. Am. Stat. Assoc. 70, 1905). At the x axis is a share of the
-// workers, beginning with those that had the fewest visits. At the y axis is the share of the visits that these
-// workers had.
+// lorenz draws the Lorenz curve (M. O. Lorenz, Publ. Am. Stat. Assoc. 70, 1905). The x axis is a share of the workers,
+// beginning with those that had the fewest visits. The y axis is the share of the visits that these workers had.
 func lorenz(c canvas, s *measure.Snapshot) {
 	c = c.panel("fairness", "Lorenz curve")
 	if !fairnessLine(c, s) || c.h < 6 {

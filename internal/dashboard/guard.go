@@ -18,8 +18,8 @@ type guard struct {
 	pipe  *os.File
 }
 
-// guardScript restores the terminal, unless its input is "ok". Then it prints the input, which is the text of a
-// crash: the Go runtime writes that to the guard, because the text would disappear with the screen.
+// guardScript restores the terminal and prints its input, unless the input is "ok". The input is the text of a crash.
+// The Go runtime writes it to the guard, because on the terminal it would disappear with the screen.
 const guardScript = `trap '' INT TERM HUP QUIT TSTP TTOU TTIN
 saved=$(stty -g </dev/tty) || exit 1
 echo ready

@@ -120,7 +120,7 @@ func (d *Dashboard) entry(name, means string) string {
 	return d.text(tview.Escape(cut(fmt.Sprintf("%-18s %s", name, means), 74)))
 }
 
-// list opens an empty list. If the user types letters, it goes to the next entry that begins with these letters.
+// list makes an empty list. If the user types letters, it goes to the next entry that begins with these letters.
 func (d *Dashboard) list(title string) *tview.List {
 	l := tview.NewList().ShowSecondaryText(false)
 	l.SetMainTextStyle(tcell.StyleDefault).SetSelectedStyle(tcell.StyleDefault.Reverse(true)).SetBorder(true).

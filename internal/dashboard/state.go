@@ -13,7 +13,7 @@ import (
 type view int
 
 const (
-	boardView view = iota // the runs of a job; the same as allView if there is only one run
+	boardView view = iota // the runs of a job with parallel runs; for other jobs the same as allView
 	allView
 	holdersView
 	latencyView

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopTimeout is how long we wait until the system has stopped this process. If no shell could continue the process,
-// the system does not stop it.
+// stopTimeout is the longest time that suspend waits for the system to stop this process. If no shell could continue
+// the process, the system does not stop it.
 const stopTimeout = 300 * time.Millisecond
 
 // suspend gives the terminal to the shell, and stops the suite until the shell brings it back to the foreground. The
