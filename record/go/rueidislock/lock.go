@@ -10,8 +10,8 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-// hello describes the lock. ErrNotLocked stands for a refusal and for any other error; hence "busy_may_lie". The end
-// of a hold has no answer.
+// hello describes the lock. ErrNotLocked stands for a refusal and for any other error; hence "busy_may_lie". The
+// function that cancels a hold returns no result.
 func hello(bool) map[string]any {
 	h := greeting("rueidislock", "github.com/redis/rueidis", []string{"single"}, "excludes", "expires", "renews",
 		"cleans", "busy_may_lie")
