@@ -65,8 +65,8 @@ func (j job) copySources(dir string) error {
 	return nil
 }
 
-// pin is for a release without a saved go.mod. It lets Go choose the versions of all modules, and saves go.mod and
-// go.sum.
+// pin is for a release without a saved go.mod. It lets Go choose the versions of the modules that the release needs,
+// and saves go.mod and go.sum.
 func (j job) pin(ctx context.Context, dir, pinned string) error {
 	if err := os.MkdirAll(filepath.Dir(pinned), 0o755); err != nil {
 		return err
