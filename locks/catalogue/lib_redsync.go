@@ -93,8 +93,8 @@ func (l *redsyncLock) Wait(ctx context.Context, _ string) (history.Wake, error) 
 func (l *redsyncLock) Close() error { return nil }
 
 // classify adds to an error of the library what it proves. If a majority of the sites refused, the result wraps the
-// error no, which is ErrBusy or ErrLost. If the sites that refused or could not be reached are a majority together,
-// the call has failed too. In all other cases its outcome is unknown.
+// error no, which is ErrBusy or ErrLost. If the sites that refused an Acquire or could not be reached are a majority
+// together, the Acquire has failed too. In all other cases the outcome is unknown.
 func (l *redsyncLock) classify(err, no error) error {
 	if _, ok := errors.AsType[*redsync.ErrTaken](err); ok {
 		return fmt.Errorf("%w: %w", no, err)
