@@ -263,7 +263,8 @@ func (m Metric) Says() string {
 		share:     "a share, as in 0.8 or 80%"}[m.unit] + "; " + m.Direction()
 }
 
-// WriteMetrics writes one line for each metric: its name, its glossary entry and its unit.
+// WriteMetrics writes one line for each metric: its name, its glossary entry and its unit. The statistics of a latency
+// share one line.
 func WriteMetrics(w io.Writer) error {
 	p := &human.Printer{W: w}
 	ends := human.Names(statistics, func(s statistic) string { return "." + s.name })
