@@ -10,7 +10,7 @@ import (
 // The client library allocates memory for a reply as soon as it reads the reply's length. Attached servers may
 // announce any length, so the suite limits it.
 const (
-	mostAnswer = 64 << 20 // limit of one reply in bytes; each element counts as perElement bytes
+	mostAnswer = 64 << 20 // limit of one reply: the bytes of its texts, plus perElement for each element
 	perElement = 64
 	mostLine   = 1 << 20
 )
