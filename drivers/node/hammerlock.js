@@ -2,9 +2,10 @@
 // A contract test of your lock in node:test, with one test for each scenario. example.test.js is an example.
 //
 // tests(Lock) starts bin/verify, which uses the locks of this process, and reads the verdicts. For each worker process of the suite it
-// makes a new Lock(sites), with the servers to use (docs/DRIVERS.md). A Lock has the methods of template.js: acquire(key, token, ttl),
-// extend(key, token, ttl) and release(key, token). Several calls run at the same time. A lock that cannot be extended has no method
-// extend. If the lock has a method close(), it is called at the end; it must close all clients, because an open one keeps node alive.
+// makes a new Lock(sites), with the servers to use (docs/DRIVERS.md); several exist at the same time. A Lock has the methods of
+// template.js: acquire(key, token, ttl), extend(key, token, ttl) and release(key, token). Several calls run at the same time. A lock
+// that cannot be extended has no method extend. If the lock has a method close(), it is called at the end; it must close all clients,
+// because an open one keeps node alive.
 const { describe, before, after, it } = require("node:test"), { execFile, execFileSync } = require("node:child_process");
 const assert = require("node:assert"), crypto = require("node:crypto"), fs = require("node:fs"), net = require("node:net");
 const os = require("node:os"), path = require("node:path"), readline = require("node:readline");

@@ -2,10 +2,11 @@
 """A contract test of your lock in unittest or pytest, with one test for each scenario. test_example.py is an example.
 
 tests(Lock) returns a TestCase. It starts bin/verify, which uses the locks of this process, and reads the verdicts. For each worker
-process of the suite it makes a Lock(sites), with the servers to use (docs/DRIVERS.md). A Lock has the methods of template.py:
-acquire(key, token, ttl_ms), extend(key, token, ttl_ms) and release(key, token). Several threads call them at the same time.
-They may be coroutines; then they share one event loop. A lock that cannot be extended has no method extend. If the lock has a method
-close(), it is called at the end. Use pytest -n only with --dist loadscope; otherwise each worker of pytest runs verify again.
+process of the suite it makes a Lock(sites), with the servers to use (docs/DRIVERS.md); several exist at the same time. A Lock has the
+methods of template.py: acquire(key, token, ttl_ms), extend(key, token, ttl_ms) and release(key, token). Several threads call them at
+the same time. They may be coroutines; then they share one event loop. A lock that cannot be extended has no method extend. If the
+lock has a method close(), it is called at the end. Use pytest -n only with --dist loadscope; otherwise each worker of pytest runs
+verify again.
 """
 import asyncio, inspect, json, os, secrets, shlex, shutil, socket, subprocess, sys, tempfile, threading, traceback, unittest
 
