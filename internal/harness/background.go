@@ -40,7 +40,7 @@ func (x *Run) gap() time.Duration {
 
 // background starts all activities beside the visits. They collect records, read the servers' counters, and watch
 // servers and keys. For a watched program, they save each violation. Call end to stop them; it returns the work that
-// the servers did.
+// the servers did. If the run ended early, end also ends the measurement, at the time of the call.
 func (x *Run) background(ctx context.Context) (end func() costs) {
 	var all sync.WaitGroup
 	var cost costs

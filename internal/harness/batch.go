@@ -27,7 +27,7 @@ type batch struct {
 // question is a combination that needs a run, either the first or a repetition.
 type question struct {
 	number int
-	longer int   // factor by which a repetition must be longer; 1 = the same length
+	longer int   // factor by which the machine or a program was too slow; 1 = it was not; 0 = no repetition
 	shared bool  // other runs were in progress during the last run
 	broke  error // why the last run could not be made; nil = it was made
 }
@@ -230,9 +230,9 @@ const (
 	full   = 0.75
 )
 
-// The method more tells whether there is room for another run. The caller must call it every 10 ms, because it
-// measures how late the calls are. It returns false until it has measured for 200 ms since the newest run began to
-// work.
+// The method more tells whether there is room for another run. Unless the number of runs is fixed, it measures the
+// machine. It also measures how late its calls are, so the caller must call it every 10 ms. It returns false until it
+// has measured for 200 ms since the newest run began to work.
 func (r *room) more(running int) bool {
 	if r.jobs > 0 {
 		return running < r.jobs

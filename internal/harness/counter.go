@@ -42,6 +42,7 @@ func (c *check) countersBut(not func(workload.CounterSpec) bool) []string {
 		func(s workload.CounterSpec) string { return s.Name })
 }
 
+// fencingLocks returns the names of all locks with fencing tokens, including those that are broken on purpose.
 func (c *check) fencingLocks() []string {
 	fencing := slices.DeleteFunc(slices.Clone(c.plan.Known.Locks), func(s locks.Spec) bool { return !s.Claims.Fences })
 	return human.Names(fencing, func(s locks.Spec) string { return s.Name })

@@ -62,7 +62,8 @@ func (c *check) where(lock locks.Spec) {
 	}
 }
 
-// misfit returns the error for a lock that cannot run on a topology. The error names topologies that are possible.
+// misfit returns the error for a lock that cannot run on a topology. The error suggests another topology for a lock in
+// a program, and another lock otherwise.
 func (c *check) misfit(x Combination) human.Mistake {
 	if p := x.Lock.Program; p != nil {
 		return human.Wrong("lock", "%s runs on %v, not on %s, as its program says: use --topology %s", x.Lock.Name,

@@ -8,8 +8,8 @@ import (
 	"hammerlock/workload"
 )
 
-// Fleet describes the other machines on which the workers run, if there are any. An agent is the process of the suite
-// on such a machine.
+// Fleet describes the agents that run the workers, if there are any. An agent is a process of the suite, usually on
+// another machine.
 type Fleet struct {
 	Agents string     // value of --agents; empty = the workers run on this machine
 	Crew   crew.Maker // makes the Crew of a run; nil = there are no agents

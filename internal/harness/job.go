@@ -92,7 +92,8 @@ const (
 
 // Run makes all runs of the job. It takes one pair of lock and topology after the other; the scenarios of a pair may
 // run in parallel. If stop ends, runs in progress end early and are saved as partial. If ctx ends, they are
-// cancelled. The result has the runs in the order of the combinations.
+// cancelled. The result has the runs in the order of the combinations. The error is not nil if a run could not be
+// made.
 func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 	ended := ""
 	j.begun, j.ended, j.counted = time.Now(), 0, 0

@@ -268,8 +268,8 @@ func load(s *workload.Stretch, open bool) string {
 // lookEvery is the time between two calls of Job.Hopeless, which may end a run early.
 const lookEvery = time.Second
 
-// gated wraps the function tell. The new function also calls Job.Hopeless now and then, and ends the run if Hopeless
-// returns a reason.
+// gated wraps the function tell. The new function also calls Job.Hopeless, at most once every lookEvery. It ends the
+// run if Hopeless returns a reason.
 func (x *Run) gated(tell func(now, final time.Duration)) func(now, final time.Duration) {
 	if x.job.Hopeless == nil {
 		return tell

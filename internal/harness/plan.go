@@ -252,8 +252,8 @@ func (c *check) numbers() {
 // visitBytes is the approximate memory or disk space, in bytes, that it takes to judge one visit.
 const visitBytes = 2500
 
-// Judging returns the approximate memory or disk space, in bytes, that it takes to judge a run. It returns 0 if the
-// plan does not fix the number of visits.
+// Judging returns the approximate memory or disk space, in bytes, that it takes to judge a run. It returns 0 if nothing
+// is judged, and for a load without a constant rate: a closed loop, a trace, phases, or scenarios.
 func (p *Plan) Judging() int64 {
 	if !p.Verify || len(p.Phases) > 0 || len(p.Scenarios) > 0 {
 		return 0

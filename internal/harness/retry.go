@@ -14,7 +14,7 @@ import (
 // than the one before. The first factor is 1.
 type Again []int
 
-// Policies for other commands. For the runs of a job, see Plan.again.
+// Policies of repetition for whole plans. The runs of a job have another policy: see Plan.again.
 var (
 	NextSeed = Again{1, 1, 1, 1} // for a scenario in which a broken lock must fail
 	Doubling = Again{1, 2, 2, 2} // for a fault, or a chapter of the tour, that must show an effect
@@ -79,9 +79,9 @@ func (c *Combination) stretch(by int) {
 	}
 }
 
-// idle returns how long a judge lets the lock be free while workers wait. If times have grown by a factor, planned
-// pauses of holders have grown, too, so the result is as many seconds. If times have not grown it is 0, and the judge
-// uses its own limit.
+// idle returns how long a judge lets the lock be free, without an explanation, while workers wait. If times have grown
+// by a factor, planned pauses of holders have grown, too, so the result is as many seconds. If times have not grown it
+// is 0, and the judge uses its own limit.
 func (c *Combination) idle() time.Duration { return time.Duration(c.Stretched) * time.Second }
 
 // The method short returns the factor by which the times of a scenario must grow so that the lock's program can keep
