@@ -18,8 +18,8 @@ var bandFrom = func() (from [Bands]time.Duration) {
 	return from
 }()
 
-// BandFrom returns the lower bound of a band, whose upper bound is that of the next band. The last band has no upper
-// bound.
+// BandFrom returns the lower bound of a band. Its upper bound is the lower bound of the next band; the last band has
+// none.
 func BandFrom(band int) time.Duration { return bandFrom[band] }
 
 // Spread is a small histogram: the number of durations in each band.

@@ -13,7 +13,7 @@ import (
 const (
 	hotKept  = 512 // number of locks that are counted
 	hotShown = 10
-	hotHalf  = 10 * time.Minute // an older request counts half as much for each such time that has passed
+	hotHalf  = 10 * time.Minute // after this time, the weight of a request has fallen by half
 )
 
 // hotLocks finds the most requested locks of a program that is watched for any length of time. Its memory is bounded:

@@ -21,7 +21,7 @@ const suspectOthers, disturbing, halfBusy = 0.1, 0.25, 0.5
 
 // judge decides whether the load generator distorts the measurement. The limits are conventions. Timers, for example,
 // are normally 0.1 ms late; at 10 ms there is a queue. If three quarters of the CPU are used, latencies depend on the
-// machine.
+// machine. Any recorded pause of a process makes the generator at least suspect.
 func (m *Meter) judge(u results.Usage) results.Generator {
 	late := m.late.quantile(0.99)
 	g := results.Generator{State: results.GeneratorOK, Reasons: []string{}, Usage: u, LateP99: int64(late),

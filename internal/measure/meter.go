@@ -32,7 +32,7 @@ type Meter struct {
 	late     *histogram // open loop: how late visits begin although a worker was free
 	interval interval
 
-	// Stores may only be read between two calls of Observe.
+	// Stores may only be read between two calls of Observe, or after the last.
 	Stores  stores
 	visits  results.Visits
 	warm    int64            // number of successful visits during the warm-up
@@ -69,7 +69,7 @@ type workerMeter struct {
 	last    time.Duration // return of the last try
 
 	finish  int64         // number of counted visits that ended within the measurement
-	waits   int64         // number of waits, including the current one
+	waits   int64         // number of waits that are over; Finish adds the current one
 	waited  time.Duration // total length of these waits
 	longest time.Duration
 }
@@ -99,7 +99,7 @@ type Options struct {
 	Bears    time.Duration
 	Backoff  time.Duration // mean time between two tries
 	OpenLoop bool
-	// Finite is true if the load is a fixed number of visits, all of which end before To.
+	// Finite is true if the load is a fixed number of visits, which usually end before To.
 	Finite  bool
 	Spans   []Span    // consecutive phases of the run, which are also measured separately
 	Log     io.Writer // latency log; its owner checks for write errors; nil = no log

@@ -21,7 +21,7 @@ type Snapshot struct {
 	Latency   []LatencyRow
 	Acquired  Buckets   // lengths of waits that ended with a grant in the measurement
 	Answered  Buckets   // response times in the measurement
-	Random    Quantiles // lengths of waits, as a worker would see them that is picked at a random moment
+	Random    Quantiles // lengths of the waits that are in progress at a random moment
 	Longest   time.Duration
 	LongestBy int // worker with the longest wait in progress; -1 = no worker waits
 	Lanes     []Strip
@@ -41,7 +41,7 @@ type Snapshot struct {
 	Injected  int64    // number of faults injected so far
 	Safety    Safety
 	Generator results.Generator
-	Board     *Board // all runs of a job with parallel runs; nil if only one run is in progress
+	Board     *Board // all runs of a job with parallel runs; nil for other jobs
 }
 
 // Board has the state of every run of a job. The other fields of the Snapshot show one of these runs.
@@ -118,7 +118,7 @@ const (
 	Held                             // the worker held the lock with a valid lease
 	Orphaned                         // the hold was over, but servers still had its lease
 	Stopped                          // a fault had stopped the worker
-	Overlap                          // another worker held the same lock at the time
+	Overlap                          // another worker held the same lock with a valid lease
 	Expired                          // the worker acted as holder after the end of its lease
 	NotKnown                         // it is not yet known what the worker did
 )
@@ -192,7 +192,8 @@ type Safety struct {
 }
 
 // Controls has the actions that a user may take during a run. A nil function means that the action is not available.
-// Any goroutine may call the functions. They do not block, and each action is recorded in the history.
+// Any goroutine may call the functions. They do not block. Each action that changes the run is recorded in the
+// history.
 type Controls struct {
 	Choose func(down int) // moves down on the Board by a number of rows, and shows that run
 	Faults []Choice

@@ -81,7 +81,7 @@ func (v *Viewer) violations() {
 }
 
 // The method longest finds the worker with the longest wait in progress, and sets the fields of r about it. It also
-// counts waits in progress in r.Fairness.
+// raises the longest waits in r.Fairness if a wait in progress is longer.
 func (v *Viewer) longest(r *Snapshot, now time.Duration) {
 	r.LongestBy = -1
 	for i := range v.meter.workers {

@@ -85,7 +85,8 @@ func (v *Viewer) Begin(number int64, name string, at time.Duration) {
 		Event{Kind: FaultEvent, At: at, Count: 1, Text: name + ": is being injected"}})
 }
 
-// States records the states of the servers, and adds an event for each state that differs between before and after.
+// States records the roles and states of the servers. It adds an event for each state that differs between before and
+// after.
 func (v *Viewer) States(now time.Duration, before, after []NodeState) {
 	for i := range after {
 		if i == len(v.roles) {
