@@ -35,7 +35,7 @@ type Spec struct {
 	TapOnly         bool     // only replication streams are read, and there are no proxies
 	Own             bool     // the suite has started the servers
 	Service         bool     // the programs belong to a service, which the suite visits
-	// Scenario ignores faults at commands that the program never sends.
+	// Scenario is true if a scenario chose the faults. Those at commands that the program never sends are then ignored.
 	Scenario bool
 	Duration time.Duration // length of the watch; 0 = until the program ends or the user interrupts
 	// Keep is the time for which a watch without a program keeps operations on disk; 0 = only in memory, the latest
@@ -60,10 +60,10 @@ const (
 	settleMost  = 3 * time.Second        // longest time from the end of the program until all effects have arrived
 	summaryTime = time.Minute
 	mostKept    = 4 << 20 // limit of the operations of a run
-	latestKept  = 1 << 18 // limit of the operations in memory of a watch without a program
+	latestKept  = 1 << 18 // limit of the operations of a watch without a program, which may last for weeks
 )
 
-// Source is a crew.Crew whose workers are the clients of a watched program. Call Open before, and Close after use.
+// Source is a crew.Crew whose workers are the clients of a watched program. Call Open before use, and Close after it.
 type Source struct {
 	spec    Spec
 	top     *topologies.Topology

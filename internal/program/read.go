@@ -19,8 +19,8 @@ import (
 // Since returns the operations so far, except for the first n. Later replies may still change them.
 func (s *Source) Since(n int) []history.Op { return s.reader.Since(n) }
 
-// Written returns the history. If the argument over is true, the watch has ended, and the history is complete.
-// Otherwise it is the history so far. The argument own has operations that the suite itself recorded, such as faults.
+// Written returns the history so far or, if the argument over is true, the final history of a watch that has ended. The
+// argument own has operations that the suite itself recorded, such as faults.
 func (s *Source) Written(own history.History, over bool) *history.History {
 	s.mu.Lock()
 	gone := s.program == nil || s.program.State() == topologies.Down

@@ -93,7 +93,8 @@ func TestLiveRecorder(t *testing.T) {
 }
 
 // TestRipe: a lock is cut out some time after its first violation. Later violations of the lock wait for the next
-// cut, for as long as the recorder keeps operations. At the end they need not wait.
+// cut, for as long as the recorder keeps operations. At the end they need not wait, but violations of the last seconds
+// are in no cut.
 func TestRipe(t *testing.T) {
 	c := newRecorder(time.Minute)
 	violate := func(key string, at time.Duration) {

@@ -169,7 +169,7 @@ func (s *Source) proxy(ctx context.Context, i int, x *server) (err error) {
 	s.proxies[x.node] = x.proxy
 	s.mu.Unlock()
 	at := x.addr()
-	if e.Listen != "" { // the node also has a proxy of its own
+	if e.Listen != "" { // the proxy has its own address, even in front of a node that the suite has started
 		at = x.proxy.Addr()
 	}
 	place := fmt.Sprintf("%s is at %s", x.Addrs[0], at)
@@ -194,7 +194,7 @@ func (s *Source) compare(ctx context.Context, i int, c redis.UniversalClient) er
 		if err != nil {
 			return err
 		}
-		// subtract a microsecond, the resolution of the server's time
+		// allow for a microsecond, the resolution of the server's time
 		least, most = max(least, at.Sub(time.Now().Round(0))-time.Microsecond),
 			min(most, at.Sub(before.Round(0))+time.Microsecond)
 	}
@@ -203,7 +203,8 @@ func (s *Source) compare(ctx context.Context, i int, c redis.UniversalClient) er
 }
 
 // part warns if an attached server belongs to a cluster or a group of replicas, and so shows only a part of the
-// traffic. Clients may learn the addresses of the other servers, and connect to these without a proxy.
+// traffic. Clients may learn the addresses of the other servers, and connect to these without a proxy. A sentinel is an
+// error, because it has no locks.
 func (s *Source) part(ctx context.Context, x *server, c redis.UniversalClient) error {
 	info, _ := c.Info(ctx).Result() // an error is ignored: the server may refuse INFO
 	why, cluster := "", strings.Contains(info, "redis_mode:cluster")
