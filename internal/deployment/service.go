@@ -24,7 +24,8 @@ const (
 	readyAnswers = 3 * time.Second // for a service that answers, but without a count: --field or --match may be wrong
 )
 
-// openService starts the programs of a service, if the suite is to start any. It waits until the service is ready.
+// openService starts the programs of a service, if the suite is to start any, and waits until they are ready. It then
+// reads the service's initial counts.
 func (d *Deployment) openService(ctx context.Context) error {
 	s := d.spec.Service
 	d.Topology.Settings = s.Settings()

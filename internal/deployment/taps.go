@@ -11,7 +11,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// Stream returns an empty witness.Stream, which compares operations with the replication streams of the servers.
+// Stream returns an empty witness.Stream. It compares operations with the replication streams of the locks' servers.
 func (d *Deployment) Stream(clock *history.Clock) *witness.Stream {
 	var names, keys []string
 	var sites []int
@@ -26,7 +26,7 @@ func (d *Deployment) Stream(clock *history.Clock) *witness.Stream {
 	return witness.NewStream(clock, keys, names, sites)
 }
 
-// Tap reads the replication streams of the servers, and passes them to the argument s, until done is closed. It
+// Tap reads the replication streams of the locks' servers, and passes them to the argument s, until done is closed. It
 // connects to the servers directly, without proxies. If a server refuses, Tap tells s.
 func (d *Deployment) Tap(ctx context.Context, done <-chan struct{}, clock *history.Clock, s *witness.Stream) {
 	run := &wire.Run{Clock: clock, Sink: s}

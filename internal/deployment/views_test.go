@@ -40,8 +40,8 @@ func (l *listed) LoadAll(_ context.Context, pages []string) (counts []workload.C
 	return counts, nil
 }
 
-// TestViewsOfManyPages reads more pages than one round trip can. There are two counters: the
-// first reads one page in a request, and the second reads many. A request without an answer is repeated.
+// TestViewsOfManyPages reads more pages than one round trip can. There are two counters: the first reads one page in a
+// request, and the second reads many. A request without an answer is repeated.
 func TestViewsOfManyPages(t *testing.T) {
 	const pages = 2*atOnce + 1
 	d := &Deployment{}

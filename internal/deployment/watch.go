@@ -197,8 +197,8 @@ func (n *watched) look(ctx context.Context) {
 		sections = append(sections, "stats", "commandstats")
 	}
 	info, err := n.node.Info(ctx, sections...)
-	// A refused connection shows that the process has ended. The suite itself learns of the end slightly
-	// later, so wait until it does.
+	// A refused connection shows that the process has ended. The suite itself learns of the end slightly later, so
+	// wait until it does.
 	for errors.Is(err, syscall.ECONNREFUSED) && n.node.Life() == before && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
