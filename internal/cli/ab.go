@@ -31,7 +31,7 @@ const (
 	abProgram = "bench"
 )
 
-// trial is an A/B comparison: two sides, each with its own settings, whose runs alternate.
+// trial is an A/B comparison: two sides, each with its own settings, whose runs take turns.
 type trial struct {
 	comparing
 	*series
@@ -194,8 +194,8 @@ func (t *trial) checkSide(stop context.Context, s *side) error {
 	return err
 }
 
-// steps yields the runs of the schedule, which alternates between the sides. It drops the last pair if only one of
-// its runs was made.
+// steps yields the runs of the schedule, three for each pair: see compare.Schedule. It drops the last pair if one of
+// its runs is missing.
 func (t *trial) steps(yield func(*step) bool) {
 	var pair compare.Pair
 	done := map[compare.Arm]bool{}

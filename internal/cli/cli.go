@@ -59,7 +59,7 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code i
 	if len(e.Args) == 1 && e.Args[0] == explore.Command {
 		explore.Child(e.Stdin, e.Stdout, known.Locks) // this ends the process
 	}
-	// After this, a panic in any goroutine kills the process by a signal. It writes no core dump.
+	// After this, a panic in another goroutine kills the process by a signal. It writes no core dump.
 	debug.SetTraceback("crash")
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
 	defer func() {

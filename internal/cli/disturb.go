@@ -42,7 +42,7 @@ func (s *soaking) hogs() (end func()) {
 	}
 }
 
-// stopped makes a shell stop the suite after 2 to 14 s (SIGSTOP), and continue it 0.5 to 5.5 s later. In half of the
+// stopped makes a shell stop the suite after 2 to 13 s (SIGSTOP), and continue it 0.5 to 5.5 s later. In half of the
 // cases, the shell also stops all child processes of the suite.
 func (s *soaking) stopped(r *rand.Rand) (end func()) {
 	after, length := time.Duration(2+r.IntN(12))*time.Second, time.Duration(500+r.IntN(5000))*time.Millisecond

@@ -218,7 +218,7 @@ func (x *exploreOptions) ofRight() (list []explore.Orders) {
 }
 
 // The method one explores a lock. If that finds a counterexample, it saves the counterexample as a run, and returns
-// the directory of the run; otherwise dir is empty. A replay or a sweep is not saved.
+// the directory of the run; otherwise dir is empty. It does not save a replay, nor a sweep, which saveSweep saves.
 func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.Report, dir string, err error) {
 	if o.Replay || o.Sweep != nil {
 		if r, err = explore.InProcess(stop, o); r.Found != nil {

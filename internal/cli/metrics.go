@@ -103,8 +103,8 @@ func (m *numbers) tell(event harness.Event) {
 	m.last.Store(&event)
 }
 
-// close stops the server. With --metrics-linger, it first waits until the final values were read once. It lets a
-// request in progress finish.
+// close stops the server. With --metrics-linger, it first waits until the final values were read once, at most for the
+// time of that flag. It lets a request in progress finish.
 func (m *metricsServer) close(ctx context.Context, _ string) error {
 	if m.over.Store(true); m.linger > 0 {
 		select {

@@ -143,8 +143,8 @@ func said(p *harness.Plan, flag string) bool {
 		slices.Contains(agentsSaid(p), flag)
 }
 
-// arrivalsFlag declares --arrivals. Its value is a distribution of the times between visits, or a trace, a file with
-// these times.
+// arrivalsFlag declares --arrivals. Its value is a distribution of the times between visits, or a trace: a file with
+// the time at which each visit is due.
 func (o *options) arrivalsFlag() {
 	w := &o.plan.Workload
 	known := settings.Words(workload.AllArrivals...)

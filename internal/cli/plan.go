@@ -177,7 +177,7 @@ func (o *options) seed(usage string) {
 func (o *options) out(usage string) { o.Text(flag(session, "out", usage), "dir", &o.plan.Out) }
 
 // arguments returns the flags with which the root command repeats a plan. They include topology, lock, seed, and
-// every setting that differs from its default. Phases are not included, since only a file can have them.
+// every setting that differs from its default. Phases stay in their file, which a flag names.
 func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 	o := &options{Set: settings.New(), plan: p}
 	o.planFlags()

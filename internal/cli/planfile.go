@@ -39,7 +39,8 @@ func (o *options) settle(e Env) {
 	o.settleServices()
 }
 
-// ownVariables lists the environment variables that the suite sets for its child processes. They are not misspelt.
+// ownVariables lists the environment variables that the suite sets for its child processes, which may call the suite.
+// They are not reported as misspelt.
 var ownVariables = []string{"HAMMERLOCK_CLOCK", "HAMMERLOCK_ENDS", "HAMMERLOCK_SYNCED"}
 
 // misspelt reports environment variables whose names are nearly those of flags. It ignores other unknown variables: a

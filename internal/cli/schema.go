@@ -120,8 +120,8 @@ func open(s *jsonschema.Schema) {
 	}
 }
 
-// writePlanSchema writes one schema for the plans of all commands. If a key has different meanings in two commands,
-// the schema allows the values of both.
+// writePlanSchema writes one schema for the plans of bench, of verify, and of the commands "http" of both. If a key has
+// different meanings in two commands, the schema allows the values of both.
 func (e Env) writePlanSchema(w io.Writer) error {
 	properties := map[string]any{phasesKey: phaseSchema(), servicesKey: serviceSchema()}
 	meanings := map[string][]any{}

@@ -91,8 +91,8 @@ func (o *options) watches(e Env, args []string) {
 	}
 }
 
-// The type cuts prints a line of JSON for each violation during a watch. The line describes the run that was saved
-// around the violation. The document on the whole watch follows at the end.
+// The type cuts prints a line of JSON for each run that is saved around violations during a watch. The document on the
+// whole watch follows at the end.
 type cuts struct{ to io.Writer }
 
 func (c cuts) tell(e harness.Event) {

@@ -154,8 +154,8 @@ func TestEveryCauseIsExplained(t *testing.T) {
 	}
 }
 
-// TestEveryCauseHasARemedy: the glossary has a remedy for each cause. A remedy is a sentence, and files that it names
-// exist.
+// TestEveryCauseHasARemedy: the glossary has each cause that breaks a claim, and a remedy for each cause. A remedy ends
+// with a pointer to files that exist.
 func TestEveryCauseHasARemedy(t *testing.T) {
 	for _, claim := range history.AllClaims {
 		for _, name := range claim.Causes {
