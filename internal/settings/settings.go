@@ -102,13 +102,15 @@ func (s *Set) Clash(names []string, why string) {
 	}
 }
 
-// Differs tells whether a flag has another value than its default.
+// Differs tells whether a flag has another value than its default. It compares the values, because a resolved plan sets
+// every flag.
 func (s *Set) Differs(name string) bool {
 	f := s.Flags.Lookup(name)
 	return f != nil && f.Changed && f.Value.String() != f.DefValue
 }
 
-// Part classifies flags, for example by whether they belong to the plan. The command defines its parts.
+// Part classifies flags, for example by whether they belong to the plan. The command defines its parts; zero is the
+// command itself.
 type Part int
 
 // Flag has what the declarations of all flags have in common.
