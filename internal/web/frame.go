@@ -31,7 +31,7 @@ type series struct {
 	seen  time.Duration     // time of the latest snapshot that was added
 }
 
-// lines has percentiles for each second of a series, in nanoseconds; nil = the second had too few values.
+// lines has percentiles for each second of a series, in nanoseconds; nil = unknown, or from too few values.
 type lines struct {
 	P50 []*int64 `json:"p50"`
 	P99 []*int64 `json:"p99"`
@@ -176,7 +176,7 @@ func newLanes(m *measure.Snapshot) *lanes {
 	return l
 }
 
-// The function marked returns a function. For a cell with the mark the function returns 1, and for any other cell 0.
+// marked returns a function of a cell, whose result is 1 if the cell has the mark, and 0 otherwise.
 func marked(mark measure.Cell) func(measure.Cell) float64 {
 	return func(c measure.Cell) float64 {
 		if c&mark != 0 {

@@ -1,6 +1,6 @@
 // Package web shows a running job on a web page, with the charts and the strip of the report. The page gets data by
 // server-sent events. It cannot change the job, and the job never waits for it: a slow page misses snapshots. The
-// memory is bounded.
+// memory of the server is bounded.
 package web
 
 import (
@@ -40,7 +40,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	readers int
-	changed chan struct{} // closed and replaced when a new frame or series is ready
+	changed chan struct{} // closed at each new frame, and then replaced; closed at the end of the job
 	log     series
 	latest
 	done    []doneRun     // saved runs
