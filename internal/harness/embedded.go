@@ -29,8 +29,8 @@ func (c *check) place(server topologies.Server) {
 	}
 }
 
-// The method embedded drops scenarios that need real servers, if the servers are in memory. It also reports other
-// settings that such servers do not support.
+// The method embedded drops scenarios with several worker processes if the servers are in memory, which only this
+// process can reach. It also reports other settings that such servers do not support.
 func (c *check) embedded(server topologies.Server, all []Combination) (served []Combination) {
 	if !server.Embedded() {
 		return all

@@ -11,7 +11,7 @@ import (
 )
 
 // TestARoomHasLimits: a plan may fix the number of parallel runs. Otherwise a run begins only when the effect of the
-// last one on the machine is known, and there are at most a few more runs than cores.
+// last one on the machine is known, and there are at most about twice as many runs as cores.
 func TestARoomHasLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fixed, measured := room{jobs: 3}, room{}
