@@ -65,7 +65,7 @@ func (s *Source) Lock() string {
 	return ""
 }
 
-// Grant waits until the given lock is granted.
+// Grant waits for the next grant of the given lock.
 func (s *Source) Grant(ctx context.Context, lock string) error {
 	for {
 		select {

@@ -306,7 +306,8 @@ func Recorded(dir string, h *history.History) (*history.History, error) {
 
 func anyLock(witness.Lock) bool { return true }
 
-// Record starts to keep operations on disk, in a subdirectory of dir. It does nothing unless Spec.Keep is set.
+// Record starts to keep operations on disk, in a subdirectory of dir. It does nothing if this watch keeps none there:
+// see Spec.Keep.
 func (s *Source) Record(dir string) error {
 	if s.recorder == nil {
 		return nil

@@ -125,6 +125,7 @@ func (s *Source) listen(ctx context.Context) error {
 }
 
 // tap starts to read a server's replication stream. If that is turned off or the server refuses, the reason is noted.
+// If only streams are to be read, a refusal is an error.
 func (s *Source) tap(ctx context.Context, i int, x *server) error {
 	name := x.Addrs[0]
 	if s.spec.Untapped {
