@@ -160,8 +160,8 @@ func (x *expecting) answer(stop context.Context, err error) int {
 	return x.e.answer(x.o, result{exit, document, text, x.o.plan.Out, "", judged, unwritten})
 }
 
-// document writes the table into the document that --markdown names, or into a new document. Rows of locks that were
-// not run stay as they are.
+// document writes the table into the document that --markdown names, or into a new document. Rows that were not run
+// keep their old results.
 func (x *expecting) document(all []results.Expected) error {
 	old, err := os.ReadFile(x.o.markdown)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

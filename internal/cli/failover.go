@@ -41,7 +41,7 @@ type failovers struct {
 	*series
 	kills int
 	until float64  // repeat until the confidence interval of lost grants is this narrow; 0 = any width
-	gone  []string // notes about faults and locks that were left out, because they do not apply
+	gone  []string // notes about faults, locks and topologies that were left out, because they do not apply
 	cells []failoverCell
 	all   []results.Failover
 	done  []results.Run
