@@ -37,7 +37,8 @@ type lines struct {
 	P99 []*int64 `json:"p99"`
 }
 
-// observe adds the seconds of a snapshot that are over and were not added before. It returns whether there were any.
+// observe adds the seconds of a snapshot that are over and were not added before. For another run, or an earlier time,
+// it begins anew. It returns whether the series has changed.
 func (s *series) observe(m *measure.Snapshot) (grown bool) {
 	if s.Lines == nil || s.run != m.Head.Number || m.At < s.seen {
 		*s = series{run: m.Head.Number, At: []float64{}, Rate: []float64{}, Lines: map[string]*lines{}}
