@@ -84,8 +84,8 @@ func (c *Combination) stretch(by int) {
 // is 0, and the judge uses its own limit.
 func (c *Combination) idle() time.Duration { return time.Duration(c.Stretched) * time.Second }
 
-// The method short returns the factor by which the times of a scenario must grow so that the lock's program can keep
-// its leases; 1 = they are long enough.
+// The method short returns the factor by which the times of a scenario must grow for the lock's program to keep its
+// leases; 1 = they are long enough.
 func (c *Combination) short() int {
 	p, ttl := c.Lock.Program, c.Plan.Workload.TTL
 	if p == nil || c.Scenario.Name == "" || p.Least <= ttl {
