@@ -107,8 +107,9 @@ func (l *Locks) Notice(n witness.Notice) {
 		r.waiting++
 		r.clients.MostWaiting = max(r.clients.MostWaiting, r.waiting)
 	case witness.GaveUp:
-		r.waiting--
-		r.waits.censored.record(n.For)
+		if r.waiting--; n.For > 0 { // a client that never tried again did not wait
+			r.waits.censored.record(n.For)
+		}
 	case witness.Refused:
 		r.clients.Refused++
 		l.hot.asked(&n).refused++

@@ -27,6 +27,10 @@ func TestLockNumbers(t *testing.T) {
 		l.Notice(witness.Notice{Kind: witness.Waits, Key: "lock:1", Client: "shop", At: time.Minute})
 		l.Notice(witness.Notice{Kind: witness.GaveUp, Key: "lock:1", Client: "shop", At: time.Minute, For: time.Minute})
 	}
+	for range 1000 { // they were refused once and went away
+		l.Notice(witness.Notice{Kind: witness.Waits, Key: "lock:1", Client: "shop", At: time.Minute})
+		l.Notice(witness.Notice{Kind: witness.GaveUp, Key: "lock:1", Client: "shop", At: time.Minute})
+	}
 	var open []witness.Notice
 	for range 40 {
 		open = append(open, witness.Notice{Kind: witness.Waits, Key: "lock:1", Client: "shop", At: time.Minute,
