@@ -114,6 +114,9 @@ func Read(r io.Reader) (*History, error) {
 				}
 				*s = words[*s]
 			}
+			if o.Kind == "release" && o.Outcome == "failed" && !o.denies() && o.Reason != "conflict" {
+				o.Outcome = "unknown" // the last of several commands had an error: it tells nothing of the others
+			}
 			h.list, h.ops[o.ID] = append(h.list, o), o
 		}
 		if err != nil {

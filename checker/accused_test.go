@@ -33,6 +33,17 @@ var onceAccused = map[string]func(s *script){
 		s.denied(a, 20, 25)
 		s.release(s.acquire(2, 50, 51, 300), 60, 61)
 	},
+	"a release that was sent again when the lease was over, for its first answer was lost": func(s *script) {
+		s.fault(answersLost, 15, 40)
+		a := s.acquire(1, 10, 11, 300)
+		s.denied(a, 20, 900)
+		s.release(s.acquire(2, 50, 51, 300), 60, 61)
+	},
+	"a release that was sent again, and refused then by a server that is loading": func(s *script) {
+		x := s.release(s.acquire(1, 10, 11, 300), 20, 25)
+		x.Outcome, x.Reason = history.Failed, history.Refused
+		s.release(s.acquire(2, 50, 51, 300), 60, 61)
+	},
 	"a reader who became the writer, and whose shared hold is released twice": func(s *script) {
 		s.Claims.Readers, s.Claims.Upgrades = true, true
 		a := s.acquire(1, 0, 1, 300)
