@@ -115,7 +115,7 @@ func found(h *History, o []*op) bool {
 		return false
 	}
 	if o[0].Outcome == "failed" {
-		return o[0].Reason != "quorum" && o[1].Call >= o[0].Return
+		return o[0].Reason != "quorum" && o[1].Call >= plus(o[0].Return, h.slack(o[0], o[1]))
 	}
 	released := forever
 	for x := o[0].rest; x != nil; x = x.rest {
@@ -129,7 +129,7 @@ func found(h *History, o []*op) bool {
 			return false
 		}
 	}
-	return released < o[1].Call && h.Sites < 2
+	return plus(released, h.slack(o[0], o[1])) < o[1].Call && h.Sites < 2
 }
 
 // outlived proves that the remaining life of a key is longer than the longest lease.

@@ -311,13 +311,13 @@ func (x *certificate) left(cause string, evidence []int32) (string, []int32) {
 		}
 	}
 	if a.Outcome == history.Failed {
-		if a.Reason == history.Quorum || found.Call < a.Return {
+		if a.Reason == history.Quorum || found.Call < plus(a.Return, x.slack(a.Process, found.Process)) {
 			return "", nil
 		}
 		return "found", []int32{evidence[0], last}
 	}
 	h := x.hold(a.ID)
-	if h == nil || h.Release < 0 || x.Ops[h.Release].Outcome != history.OK || x.Ops[h.Release].Return >= found.Call {
+	if h == nil || h.answer != history.OK || !x.before(h.releaseReturn, found.Call, h.Process, found.Process) {
 		return "", nil
 	}
 	for _, n := range slices.Concat(x.extends(h), x.reenters(h)) {

@@ -37,7 +37,7 @@ func (x *examiner) phantoms() {
 			asked[token] = true
 		}
 		switch {
-		case !ok || x.c.Ops[n].Call < op.Return:
+		case !ok || x.c.Ops[n].Call < plus(op.Return, x.c.slack(op.Process, x.c.Ops[n].Process)):
 		case op.Reason == history.Quorum:
 			x.misses["minority"]++ // a minority of the sites granted the lock, and could not be reached for the release
 		case x.c.partial(op) && x.c.forgotten(op.Key, op.Call, x.c.Ops[n].Return) != nil:
@@ -146,6 +146,7 @@ func (x *examiner) owners(sight *history.Op) (others, own bool) {
 
 // held tells whether a hold of the page may have been open when the key was seen.
 func (x *examiner) held(sight *history.Op) bool {
+	slack := x.c.anySlack()
 	return slices.ContainsFunc(x.c.holdsOf(sight.Key), func(n int32) bool {
 		h := &x.c.holds[n]
 		end := history.Forever
@@ -158,7 +159,8 @@ func (x *examiner) held(sight *history.Op) bool {
 		case !x.c.Claims.Renews: // the end of the hold is unknown
 			end = x.sweeper.latest(h)
 		}
-		return h.Call <= sight.Return && (h.Return == history.Forever || end >= sight.Call)
+		return h.Call <= plus(sight.Return, slack) && (h.Return == history.Forever ||
+			plus(end, slack) >= sight.Call)
 	})
 }
 
@@ -176,7 +178,7 @@ func (x *examiner) maker(sight *history.Op) (try int32) {
 			op.Return < made-c.Bounds.Linger-slack {
 			continue
 		}
-		if op.Return > sight.Call {
+		if plus(op.Return, c.anySlack()) > sight.Call {
 			return -1
 		}
 		if op.Outcome == history.Failed && op.Reason == history.Busy {

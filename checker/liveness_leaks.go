@@ -99,8 +99,8 @@ func (l *livenessCheck) outlives(op *history.Op, o *owner) {
 }
 
 // found judges one key that was found after the run. A key that will expire is counted but not blamed in three cases.
-// First, no call shows that the key should be gone. Second, a disturbance may have left it. Third, it is on no
-// majority of the sites, and the lock may have given up a slow site or does not claim to clean up.
+// First, no call that had certainly returned shows that the key should be gone. Second, a disturbance may have left it.
+// Third, it is on no majority of the sites, and the lock may have given up a slow site or does not claim to clean up.
 func (l *livenessCheck) found(op *history.Op, o *owner) {
 	where := fmt.Sprintf("the key of page %d was on node %d at %s", op.Key, op.Value, clock(op.Call))
 	switch {
@@ -113,14 +113,14 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 		l.outlives(op, o)
 		return
 	}
-	cause, quick := "", false
+	cause, quick, last := "", false, op
 	var calls []*history.Op // calls after which nothing should be left
 	if o.hold != nil {
 		// a re-entry without an answer may have taken effect after the release
 		late := func(i int32) bool { return l.Ops[i].Outcome == history.Unknown }
 		if r := o.hold.Release; r >= 0 && l.Ops[r].Outcome == history.OK &&
 			!slices.ContainsFunc(l.reenters(o.hold), late) {
-			cause, calls = history.Leak, []*history.Op{l.acquire(o.hold), &l.Ops[r]}
+			cause, last, calls = history.Leak, &l.Ops[r], []*history.Op{l.acquire(o.hold), &l.Ops[r]}
 			for _, i := range l.extends(o.hold) {
 				calls = append(calls, &l.Ops[i])
 			}
@@ -130,7 +130,7 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 		}
 	} else if o.refused > 0 {
 		try := &l.Ops[o.refused-1]
-		cause, calls, quick = l.phantom(try), []*history.Op{try}, l.quick(try)
+		cause, last, calls, quick = l.phantom(try), try, []*history.Op{try}, l.quick(try)
 		where += fmt.Sprintf(", though %s was told at %s that it was not granted the lock", who(try.Worker),
 			clock(try.Return))
 	}
@@ -138,7 +138,7 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 		cause = history.Leftover
 	}
 	switch {
-	case cause == "":
+	case cause == "" || op.Call < plus(last.Return, l.slack(last.Process, op.Process)):
 		l.misses["found, and to expire"]++
 	case l.left(op, calls):
 		l.misses["left behind around a fault"]++

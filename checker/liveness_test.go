@@ -805,7 +805,7 @@ func leaked(c *Case, ttl time.Duration, explains func(from, to time.Duration) bo
 				explains(a.Call, a.Return) {
 				continue
 			}
-			if a.Outcome == history.Failed && !forgets(c, a.Call, f.Call) {
+			if a.Outcome == history.Failed && a.Return <= f.Call && !forgets(c, a.Call, f.Call) {
 				return "phantom"
 			}
 			if slices.ContainsFunc(c.Ops, func(x history.Op) bool {
@@ -814,7 +814,7 @@ func leaked(c *Case, ttl time.Duration, explains func(from, to time.Duration) bo
 				continue
 			}
 			for _, r := range c.Ops {
-				if r.Kind == history.Release && r.Hold == a.ID && r.Outcome == history.OK &&
+				if r.Kind == history.Release && r.Hold == a.ID && r.Outcome == history.OK && r.Return <= f.Call &&
 					!explains(r.Call, r.Return) && !forgets(c, max(r.Call, a.Call), f.Call) {
 					return "leak"
 				}

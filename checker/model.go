@@ -118,6 +118,18 @@ func (c *Case) page(holds []int32, s scope) *pages {
 	return p
 }
 
+// apart is the largest error of a process's clock against the clocks of the page's holds, beyond their own errors.
+// Holds of one process have no errors among themselves, but another process may have looked into the server.
+func (p *pages) apart(process int16) time.Duration {
+	switch {
+	case p.scope == everywhere:
+		return p.half(&hold{Process: process})
+	case p.scope == asRead && process == p.c.holds[p.holds[0]].Process:
+		return 0
+	}
+	return p.c.anySlack()
+}
+
 // unheld adds the releases by workers that held nothing. In the model, each of these releases has a hold of its own,
 // which was never granted.
 func (p *pages) unheld(key int32) {
@@ -128,9 +140,9 @@ func (p *pages) unheld(key int32) {
 	for _, i := range p.c.unheld {
 		if op := &p.c.Ops[i]; op.Key == key && from < op.Return && op.Call < to {
 			p.Holds = append(p.Holds, model.Hold{ID: op.ID})
-			half := p.half(&hold{Process: op.Process})
+			apart := p.apart(op.Process)
 			p.Calls = append(p.Calls, model.Call{ID: op.ID, Hold: int32(len(p.Holds) - 1), Kind: model.Release,
-				From: op.Call - half, To: plus(op.Return, half)})
+				From: op.Call - apart, To: plus(op.Return, apart)})
 		}
 	}
 }
@@ -246,16 +258,17 @@ func (p *pages) sights(key int32, holds []int32) {
 	for i, n := range holds {
 		h := &p.c.holds[n]
 		for _, op := range p.c.ownSights(h) {
+			apart := p.apart(op.Process)
+			from, to := op.Call-apart, plus(op.Return, apart)
 			// an Acquire with several commands may restart its lease
-			if op.Kind != history.Sight || op.Call < h.Return {
+			if op.Kind != history.Sight || from < h.Return {
 				continue
 			}
-			if !p.c.Claims.Cleans && op.Return >= min(h.releaseCall, p.assured(h)) {
+			if !p.c.Claims.Cleans && to >= min(h.releaseCall, p.assured(h)) {
 				continue
 			}
-			half := p.half(&hold{Process: op.Process})
-			p.Calls = append(p.Calls, model.Call{ID: op.ID, Hold: int32(i), Kind: model.Seen, From: op.Call - half,
-				To: plus(op.Return, half), Server: int(op.Value), Endless: p.overlong(h, op)})
+			p.Calls = append(p.Calls, model.Call{ID: op.ID, Hold: int32(i), Kind: model.Seen, From: from, To: to,
+				Server: int(op.Value), Endless: p.overlong(h, op)})
 		}
 	}
 }
