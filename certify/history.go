@@ -69,6 +69,7 @@ type History struct {
 		Round    ns `json:"round_ns"`
 		Linger   ns `json:"linger_ns"`
 		Recovery ns `json:"recovery_ns"`
+		Gap      ns `json:"gap_ns"`
 		Rate     float64
 	}
 	Faults []struct {

@@ -15,6 +15,19 @@ var onceAccused = map[string]func(s *script){
 		s.fault(messagesLate, 50, 400)
 		askedInVain(s)
 	},
+	"a renewal that waits for its answer while messages are late": func(s *script) {
+		s.Claims.Renews = true
+		s.fault(messagesLate, 50, 320)
+		a := s.acquire(1, 0, 1, 300)
+		s.extend(a, 100, 330, 300)
+		s.last().Outcome, s.last().Reason, s.last().Until = history.Failed, history.Lost, 0
+	},
+	"a holder that heeds its deadline, where pauses are not recorded": func(s *script) {
+		s.Heeds = true
+		a := s.acquire(1, 0, 1, 300)
+		s.acquire(2, 310, 311, 300)
+		s.on(a, history.Store, 320, 321).Value = 1
+	},
 	"renewals that were asked for again and again, and reached no server": func(s *script) {
 		askedInVain(s)
 		for i := range s.Ops {

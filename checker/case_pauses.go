@@ -111,13 +111,17 @@ func (c *Case) late(process int16, since, deadline, at, least time.Duration) *wi
 }
 
 // overran excuses a holder that stored after its deadline. A holder that heeds its deadline stores late only if it was
-// paused between its look at the clock and its store. A planned pause is an excuse, too: no lock could prevent that.
+// paused between its look at the clock and its store. A planned pause is an excuse, too: no lock could prevent that. If
+// pauses are not recorded, there was one.
 func (c *Case) overran(process int16, since, deadline, at, least time.Duration) *window {
 	if w := c.late(process, since, deadline, at, least); w != nil || !c.Heeds {
 		return w
 	}
 	w := c.pauses[process].late(since, deadline, at, least)
-	if w == nil {
+	switch {
+	case w == nil && c.Bounds.Gap == 0:
+		return &window{name: "a pause, because the holder heeds its deadline", period: period{deadline, at}}
+	case w == nil:
 		return nil
 	}
 	excuse := *w

@@ -235,20 +235,21 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 // unanswered looks for renewals of a hold that had no answer, or reached no server, for an unknown reason. If they
 // took too much of the time before the lease ended, it returns a window that covers them; otherwise nil. Normally the
 // times of these requests are added up. In two cases, all the time since the first request counts: messages were late,
-// or several requests were sent and some reached no server. If messages were late, the lock must also have sent its
-// request again.
+// or several requests were sent and some reached no server. If messages were late, a lock that gave up
+// a request must also have sent it again. A call that still waits for its answer cannot do that.
 func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	w := &window{
 		name:   "renewals of " + who(h.Worker) + " had no answer, and why is not known",
 		period: period{history.Forever, from},
 	}
-	silent, asked, unreached := time.Duration(0), int64(0), false
+	silent, asked, unreached, gaveUp := time.Duration(0), int64(0), false, false
 	for _, i := range l.c.extends(h) {
 		op := &l.c.Ops[i]
 		missed := op.Outcome == history.Failed && op.Reason == history.Unreachable && !l.c.seesLateness() &&
 			op.Latency() > l.c.promptness() // a prompt error is the lock's own
 		if (op.Outcome == history.Unknown || missed || op.Return > to) && op.Return > w.to && op.Call < to {
 			asked++
+			gaveUp = gaveUp || missed || op.Outcome == history.Unknown && op.Return != history.Forever
 			silent += min(op.Return, to) - max(op.Call, w.to)
 			w.from, w.to, unreached = min(w.from, op.Call), op.Return, unreached || missed
 		}
@@ -256,7 +257,7 @@ func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	again := min(2, int64((to-from)/max(Margin(h.TTL), 1))) // number of requests for which there was time, up to 2
 	late := l.c.atWork(from, to, func(e *history.Effect) bool { return e.Hit(history.Links) }) != nil
 	switch {
-	case late && asked < again:
+	case late && gaveUp && asked < again:
 		return nil
 	case late || unreached && asked > 1: // the lock asked again and again, and gave up each time before the answer came
 		silent = min(w.to, to) - w.from
