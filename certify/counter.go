@@ -168,11 +168,20 @@ func regressed(h *History, o []*op) bool {
 }
 
 // outran proves that two exclusive holds were granted in the opposite order of their tokens. The first hold, with the
-// greater token, was given back before the answer to the second one, which was certainly alive then.
+// greater token, was given back before the answer to the second one, which was certainly alive then or later.
 func (h *History) outran(first, back, second *op) bool {
 	sole := h.Claims.Excludes && h.Claims.Owned && h.Sites < 2 && first.Permits == 0 && second.Permits == 0
+	alive := second.Return
+	if alive >= plus(second.Call, h.least(second.TTL)) { // a later answer must show that its lease had not ended
+		alive = forever
+		for o := second.rest; o != nil; o = o.rest {
+			if (o.Kind == "extend" || o.Kind == "release") && o.Outcome == "ok" && o.Call >= second.Return {
+				alive = min(alive, o.Return)
+			}
+		}
+	}
 	for _, w := range h.windows {
-		if w.forgets && w.from <= plus(second.Return, h.Bounds.Slack) && plus(w.to, h.Bounds.Slack) >= min(first.Call,
+		if w.forgets && w.from <= plus(alive, h.Bounds.Slack) && plus(w.to, h.Bounds.Slack) >= min(first.Call,
 			second.Call) {
 			return false
 		}
@@ -180,5 +189,5 @@ func (h *History) outran(first, back, second *op) bool {
 	return sole && h.fits("acquire", first, second) && h.acquire(first) == first && h.acquire(second) == second &&
 		first.Outcome == "ok" && second.Outcome == "ok" && back.Kind == "release" && back.Outcome == "ok" &&
 		back.Hold == first.ID && plus(back.Return, h.slack(back, second)) <= second.Return &&
-		second.Return < plus(second.Call, h.least(second.TTL)) && second.Fence > 0 && second.Fence < first.Fence
+		alive < forever && second.Fence > 0 && second.Fence < first.Fence
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"hammerlock/history"
 	"hammerlock/internal/human"
@@ -144,12 +145,27 @@ func (g *fences) afterReleases() {
 				best[op.Key] = back{h.acquire, int32(i)}
 			}
 		case !known || !isGrant(op) || op.Fence == 0 || op.Fence >= g.Ops[b.grant].Fence:
-		case plus(g.Ops[b.release].Return, g.anySlack()) <= op.Return && op.Return < r.granted(h) &&
-			g.Ops[b.grant].Return > op.Call &&
-			g.forgotten(op.Key, min(op.Call, g.Ops[b.grant].Call), op.Return) == nil:
-			g.disorder(history.Regressed, b.grant, b.release, int32(i))
+		case plus(g.Ops[b.release].Return, g.anySlack()) <= op.Return && g.Ops[b.grant].Return > op.Call:
+			if by := r.alive(h); by < history.Forever &&
+				g.forgotten(op.Key, min(op.Call, g.Ops[b.grant].Call), by) == nil {
+				g.disorder(history.Regressed, b.grant, b.release, int32(i))
+			}
 		}
 	}
+}
+
+// alive is a time by which a hold has shown that it was alive at its answer or later. Either its lease cannot have
+// ended before the answer, or an extension or the release succeeded. It is Forever if nothing shows that.
+func (r *ruler) alive(h *hold) time.Duration {
+	if h.Return < r.granted(h) {
+		return h.Return
+	}
+	for _, n := range append(r.c.extends(h), h.Release) {
+		if n >= 0 && r.c.Ops[n].Outcome == history.OK && r.c.Ops[n].Call >= h.Return {
+			return r.c.Ops[n].Return
+		}
+	}
+	return history.Forever
 }
 
 // resource finds stores that the counter accepted although an older store had a greater token. The older store is the
