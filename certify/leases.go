@@ -69,7 +69,8 @@ func claimed(h *History, o []*op) bool {
 // its hold.
 func overran(h *History, o []*op) bool {
 	if len(o) != 3 || h.Fenced || h.Heeds && h.Bounds.Gap == 0 || !h.fits("acquire", o[:2]...) ||
-		!h.clash(o[0], o[1]) || o[2].Hold != o[0].ID || !h.fits("store", o[2]) && !h.fits("load", o[2]) || h.paused(o[0].Process, o[0].Return, o[2].Call) {
+		!h.clash(o[0], o[1]) || o[2].Hold != o[0].ID || !h.fits("store", o[2]) && !h.fits("load", o[2]) ||
+		h.paused(o[0].Process, o[0].Return, o[2].Call) {
 		return false
 	}
 	_, end := h.believed(o[0])
