@@ -27,7 +27,7 @@ var reentryCauses = []string{history.WrongCount, history.TokenChanged, history.S
 type nested struct {
 	states  []depth       // nil = entered once
 	good    time.Duration // earliest end of the lease, by the last acknowledged grant or extension
-	over    bool          // nothing more is judged: the owner heard of the loss, or the hold may have expired
+	over    bool          // nothing more is judged: the owner was refused, or the hold may have expired
 	inner   bool
 	counted bool // the lock reports the number of entries
 }
@@ -167,8 +167,8 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 		}
 		r.told(n, h, i, 1)
 	case history.Failed:
-		n.over = op.Reason == history.Lost
-		if op.Reason == history.Busy || n.over && r.held(n, h, op) {
+		n.over = op.Reason == history.Lost || op.Reason == history.Busy
+		if n.over && r.held(n, h, op) {
 			r.wrong(history.SelfRefusal, n, h, i)
 		}
 	default:
@@ -176,7 +176,7 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 	}
 }
 
-// held reports whether the owner certainly held the lock when it was told of a loss, and no fault explains the loss.
+// held reports whether the owner certainly held the lock when it was refused, and no fault explains a loss.
 func (r *reentries) held(n *nested, h *hold, op *history.Op) bool {
 	gone := r.forgot(h, op.Return)
 	return (gone == nil || !gone.fault) && !slices.ContainsFunc(n.possible(), func(d depth) bool {

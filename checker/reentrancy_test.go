@@ -100,6 +100,12 @@ var nestings = map[string]struct {
 		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Hold: h, Worker: 1,
 			Call: 2, Return: 3})
 	}, Fail, "self-refusal", ""},
+	"refused after a release without an answer": {func(s *builder) {
+		h := s.enter(0, 0, ok, 1, 5)
+		s.leave(h, 2, unknown, 0)
+		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Hold: h, Worker: 1,
+			Call: 6, Return: 7})
+	}, Pass, "", ""},
 	"the owner is told that it has lost what is its own": {func(s *builder) {
 		h := s.enter(0, 0, ok, 1, 5)
 		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Lost, Hold: h, Worker: 1,
