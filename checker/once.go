@@ -28,8 +28,9 @@ type tick struct {
 	refused *history.Op // the first try that was refused because another worker has it
 }
 
-// judgeOnce judges each key independently. If no grant is known, a try without an answer may have been granted. Nothing
-// excuses a tick that no worker was granted: no server invents a key that was never set.
+// judgeOnce judges each key independently. If no grant is known, a try without an answer may have been granted, and so
+// may a try that a partial history has lost. Nothing else excuses a tick that no worker was granted: no server invents
+// a key that was never set.
 func judgeOnce(c *Case) Verdict {
 	v := Verdict{Summary: "fewer than two workers asked for the same tick"}
 	ticks, b := make([]tick, c.keys), blames[testimony]{}
@@ -59,7 +60,7 @@ func judgeOnce(c *Case) Verdict {
 		if t.asked > 1 {
 			v.Exposed++
 		}
-		if t.granted == nil && !t.unsure && t.refused != nil {
+		if t.granted == nil && !t.unsure && t.refused != nil && c.Partial == "" {
 			b.blame(history.LeftOut, testimony{[]history.Op{*t.refused}, []string{fmt.Sprintf(
 				"%s was told at %s that another worker has page %d, which no worker was ever granted, in %s",
 				who(t.refused.Worker), clock(t.refused.Return), t.refused.Key, human.Quantity(t.asked, "call"))}},
@@ -78,7 +79,10 @@ func judgeOnce(c *Case) Verdict {
 		v.Status = Pass
 		v.Summary = fmt.Sprintf("%s, each run once; %s", human.Quantity(v.Exposed, "tick"), atMost(v.Exposed))
 	default:
-		v.scant = true
+		if v.scant = true; v.Exposed > 0 {
+			v.Summary = fmt.Sprintf("%s that two workers asked for, at least %d are needed",
+				human.Quantity(v.Exposed, "tick"), enoughHandOffs)
+		}
 	}
 	return v
 }

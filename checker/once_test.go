@@ -84,6 +84,15 @@ func TestATickThatWasLeftOut(t *testing.T) {
 	}
 }
 
+// TestATickWithoutItsGrant: the record of a tick's grant may be missing if the history is cut.
+func TestATickWithoutItsGrant(t *testing.T) {
+	s := newBuilder()
+	s.h.Claims, s.h.Partial = history.Claims{Excludes: true, Expires: true, Once: true}, "cut"
+	s.refuse(0, 10, 11)
+	s.refuse(1, 12, 13)
+	expect(t, judgeOnce(s.prepared()), Inconclusive, "", "1 tick that two workers asked for")
+}
+
 // TestATickThatServersForgot: if a tick ran twice after a loss by a planned fault, the fault is to blame; after an
 // unplanned loss, the verdict is undecided. A loss before the first grant explains nothing, and none explains a tick
 // that was left out.
