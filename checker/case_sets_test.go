@@ -137,6 +137,21 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
+// TestCrossingToTheEnd: two callers wait for each other until the history ends, so no worker is served after that.
+func TestCrossingToTheEnd(t *testing.T) {
+	for claimed, cause := range map[bool]string{true: history.Crossing, false: ""} {
+		s := newBuilder()
+		s.tick = time.Second
+		s.sets(3)
+		s.h.Claims.Crosses = claimed
+		s.tries(0, 2, 2, 12, history.Failed, 1)
+		s.tries(1, 2, 2, 12, history.Failed, 2)
+		if v := judgeLiveness(s.prepared()); v.Cause != cause || (v.Status == Fail) != claimed {
+			t.Errorf("claimed %v: got %v %q: %s", claimed, v.Status, v.Cause, v.Summary)
+		}
+	}
+}
+
 // drawSets lets callers try for one to three pages, one call after another. Tokens are seen now and then.
 func drawSets(r *rand.Rand) *builder {
 	s := newBuilder()

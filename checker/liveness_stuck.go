@@ -32,7 +32,7 @@ func (l *livenessCheck) stuck(left []stretch) {
 			cause = history.Deadlock
 		}
 		evidence := []history.Op{l.Ops[refusals[i]]}
-		if tangled := l.tangled(s.period); cause == history.Stuck && len(tangled) > 1 {
+		if tangled := l.tangled(s.period); len(tangled) > 1 {
 			if cause, evidence = history.Crossing, tangled; !l.Claims.Crosses {
 				l.misses["callers who waited for each other"]++
 				continue
