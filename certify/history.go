@@ -61,8 +61,8 @@ type History struct {
 	Processes, Sites, Nodes                int
 	Session, Fenced, Service, Heeds, named bool
 	Claims                                 struct {
-		Excludes, Expires, Owned, Renews, Begins bool
-		Permits                                  int64
+		Excludes, Expires, Owned, Renews, Begins, Readers bool
+		Permits                                           int64
 	}
 	Bounds struct {
 		Slack    ns `json:"slack_ns"`
@@ -128,6 +128,7 @@ func Read(r io.Reader) (*History, error) {
 		return nil, errors.Join(errors.New("no history of the format hammerlock-history"), err)
 	}
 	slices.SortStableFunc(h.list, func(a, b *op) int { return cmp.Compare(a.Call, b.Call) })
+	h.Claims.Excludes = h.Claims.Excludes || h.Claims.Permits > 0 || h.Claims.Readers
 	h.bind()
 	return h, nil
 }

@@ -24,6 +24,9 @@ type Claims struct {
 // Alone reports whether at most one holder is allowed at a time.
 func (c Claims) Alone() bool { return c.Excludes && !c.Readers && c.Permits == 0 }
 
+// Complete adds the claims that follow from others: a lock with permits or readers excludes the other holders.
+func (c *Claims) Complete() { c.Excludes = c.Excludes || c.Permits > 0 || c.Readers }
+
 // Claim is a promise that a lock can make.
 type Claim struct {
 	Name   string              // in headers and in the driver protocol

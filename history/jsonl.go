@@ -180,6 +180,7 @@ func (l *lines) header(text []byte) error {
 	if err := json.Unmarshal(text, &said); err == nil && said.Claims == nil {
 		l.h.Claims.Excludes = true // the default for a lock without stated claims
 	}
+	l.h.Claims.Complete()
 	return nil
 }
 

@@ -44,7 +44,7 @@ func (p problemList) Error() string {
 // Validate returns an error with up to ten problems if the history is invalid and cannot be judged. It runs in
 // near-linear time and takes four bytes per operation.
 func (h *History) Validate() error {
-	v := validation{h: h, space: h.Space.Beside()}
+	v := validation{h: h, space: h.Space.Beside(), asked: map[int32]*Op{}}
 	defer v.space.Free()
 	v.header()
 	v.operations()
@@ -60,6 +60,7 @@ type validation struct {
 	space    Space
 	ids      Index           // index of the operation, plus one
 	returned []time.Duration // by lane: return of the last call
+	asked    map[int32]*Op   // by caller: the last acquire, if callers take several pages in one call
 	problems problemList
 }
 
@@ -154,7 +155,22 @@ func (v *validation) operations() {
 			}
 		}
 		v.returned[lane] = op.Return
+		v.together(i, op)
 	}
+}
+
+// together checks that the acquires of a call for several pages have one outcome. A process that was killed may have
+// recorded some of them only.
+func (v *validation) together(i int, op *Op) {
+	if v.h.Callers == 0 || op.Kind != Acquire || op.Worker < 0 {
+		return
+	}
+	who := v.h.Caller(op.Worker)
+	last := v.asked[who]
+	if last != nil && op.Call < last.Return && op.Outcome != last.Outcome && min(op.Outcome, last.Outcome) != Unknown {
+		v.add(i, "is %s, and %s of the same call for several pages is %s", op.Outcome, last.ID, last.Outcome)
+	}
+	v.asked[who] = op
 }
 
 // possible reports whether a lane can have given this ID. Lanes number their operations from 1, without large gaps.

@@ -41,6 +41,11 @@ var nonsense = map[string]struct {
 	"duplicate id": {func(h *History) {
 		h.Ops[6].ID = h.Ops[5].ID
 	}, "operation 6 (1.1): its id was used before"},
+	"one call for two pages with two outcomes": {func(h *History) {
+		h.Workers, h.Callers, h.Keys = 2, 1, 2
+		h.Ops[6] = Op{ID: lane0<<1 | 2, Kind: Acquire, Outcome: OK, Worker: 1, Key: 1, Call: 61, Return: 70}
+		h.Ops = append(h.Ops, Op{ID: lane0 | 6, Kind: Acquire, Outcome: Failed, Reason: Busy, Call: 61, Return: 71})
+	}, "operation 7 (0.6): is failed, and 1.2 of the same call for several pages is ok"},
 	"no id":     {func(h *History) { h.Ops[5].ID = 0 }, "operation 5 (-): impossible id"},
 	"no number": {func(h *History) { h.Ops[5].ID = lane0 << 1 }, "operation 5 (1.0): impossible id"},
 	"huge number": {func(h *History) {
