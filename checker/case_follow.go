@@ -61,7 +61,7 @@ func (c *Case) follow() {
 	for _, list := range crashes {
 		slices.Sort(list)
 	}
-	c.uncounted()
+	c.outermost()
 	for _, n := range c.byCall {
 		h := &c.holds[n]
 		c.settle(h, crashes[h.Worker])
@@ -99,10 +99,10 @@ func (c *Case) upgrade() {
 	c.repeats = slices.DeleteFunc(c.repeats, func(i int32) bool { return c.hold(c.Ops[i].Hold).upgraded })
 }
 
-// uncounted finds, for each hold that was re-entered, its outermost release, which frees the lock. It is needed if the
-// lock does not report counts: then the outermost release follows as many inner releases as there were re-entries. If
+// outermost finds, for each hold that was re-entered, its outermost release, which frees the lock. If the lock reports
+// counts, only releases without an answer are in doubt: see counted. If it does not, the outermost release follows as many inner releases as there were re-entries. If
 // some of these calls had no answer, the first release that can be the outermost is taken, and the hold is doubtful.
-func (c *Case) uncounted() {
+func (c *Case) outermost() {
 	if !c.Claims.Reentrant {
 		return
 	}
@@ -113,7 +113,11 @@ func (c *Case) uncounted() {
 	inner := map[int32]bool{}
 	for i := range c.holds {
 		h := &c.holds[i]
-		if len(c.reenters(h)) == 0 || h.Release < 0 || c.acquire(h).Value != 0 {
+		if len(c.reenters(h)) == 0 || h.Release < 0 {
+			continue
+		}
+		if c.acquire(h).Value != 0 {
+			c.counted(h, again[c.acquire(h).ID], inner)
 			continue
 		}
 		entries, doubtful := 0, 0 // a re-entry without an answer may have had no effect

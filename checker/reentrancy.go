@@ -75,6 +75,35 @@ func (n *nested) possible() []depth {
 	return list
 }
 
+// counts reports whether the answer to a call says how many entries there are.
+func (n *nested) counts(op *history.Op) bool {
+	return n.counted && (op.Kind == history.Release || op.Value != 0)
+}
+
+// follow replaces each possible state by the one after a re-entry or release. If the answer is wrong in all states, it
+// changes nothing and returns false. A lock that reports counts also counts a release that failed, but not below one.
+func (n *nested) follow(op *history.Op) bool {
+	enters := op.Kind == history.Acquire
+	return n.move(func(d depth) (depth, bool) {
+		switch {
+		case op.Outcome == history.Unknown && enters:
+			d.ins++
+		case op.Outcome == history.Unknown:
+			d.outs++
+		case op.Outcome == history.Failed && !enters && n.counted:
+			d.holds = max(d.holds-1, 1)
+		case op.Outcome == history.Failed:
+		case enters:
+			d.holds++
+			return d, !n.counts(op) || int64(d.holds) == op.Value
+		default:
+			d.holds--
+			return d, d.holds >= 0 && (!n.counts(op) || int64(d.holds) == op.Value)
+		}
+		return d, true
+	})
+}
+
 type reentries struct {
 	*Case
 	ruler
@@ -165,14 +194,14 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 			first.Token != 0 && op.Token != first.Token) {
 			r.wrong(history.TokenChanged, n, h, i)
 		}
-		r.told(n, h, i, 1)
+		r.told(n, h, i)
 	case history.Failed:
 		n.over = op.Reason == history.Lost || op.Reason == history.Busy
 		if n.over && r.held(n, h, op) {
 			r.wrong(history.SelfRefusal, n, h, i)
 		}
 	default:
-		n.move(func(d depth) (depth, bool) { return depth{d.holds, d.ins + 1, d.outs}, true })
+		n.follow(op)
 	}
 }
 
@@ -188,7 +217,7 @@ func (r *reentries) leave(n *nested, h *hold, i int32) {
 	op := &r.Ops[i]
 	switch op.Outcome {
 	case history.OK:
-		r.told(n, h, i, -1)
+		r.told(n, h, i)
 		n.over = n.over || n.counted && op.Value == 0 || !slices.ContainsFunc(n.possible(), func(d depth) bool {
 			return d.holds > 0
 		})
@@ -196,27 +225,22 @@ func (r *reentries) leave(n *nested, h *hold, i int32) {
 		if op.Reason == history.Lost && n.inner && r.held(n, h, op) {
 			r.wrong(history.SelfRefusal, n, h, i)
 		}
-		// a lock that reports counts also counts a release that failed, but not below one
-		if n.over = op.Reason == history.Lost; n.counted {
-			n.move(func(d depth) (depth, bool) { return depth{max(d.holds-1, 1), d.ins, d.outs}, true })
-		}
+		n.over = op.Reason == history.Lost
+		n.follow(op)
 	default:
-		n.move(func(d depth) (depth, bool) { return depth{d.holds, d.ins, d.outs + 1}, true })
+		n.follow(op)
 	}
 }
 
-// told enters a hold (by = 1) or leaves it (-1), and compares the new count with the answer. After a wrong answer, it
-// goes on with the count in the answer.
-func (r *reentries) told(n *nested, h *hold, i int32, by int32) {
-	said, counts := r.Ops[i].Value, n.counted && (by < 0 || r.Ops[i].Value != 0)
-	if n.move(func(d depth) (depth, bool) {
-		d.holds += by
-		return d, d.holds >= 0 && (!counts || int64(d.holds) == said)
-	}) {
+// told follows a successful call, and compares the new count with the answer. After a wrong answer, it goes on with the
+// count in the answer.
+func (r *reentries) told(n *nested, h *hold, i int32) {
+	op := &r.Ops[i]
+	if n.follow(op) {
 		return
 	}
 	r.wrong(history.WrongCount, n, h, i)
-	if n.states = []depth{{holds: int32(min(max(said, 0), math.MaxInt16))}}; !counts {
+	if n.states = []depth{{holds: int32(min(max(op.Value, 0), math.MaxInt16))}}; !n.counts(op) {
 		n.over = true
 	}
 }

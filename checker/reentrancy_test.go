@@ -139,6 +139,58 @@ func TestReentrancy(t *testing.T) {
 	}
 }
 
+// TestReleasesWithoutAnAnswerOfALockThatCounts: whether such a release was an inner one follows from the counts.
+func TestReleasesWithoutAnAnswerOfALockThatCounts(t *testing.T) {
+	next := func(s *builder) { s.grant(2, 20, 21, 1000) }
+	for name, tt := range map[string]struct {
+		write              func(s *builder, hold history.ID)
+		exclusion, release string // causes
+	}{
+		"an inner one frees nothing": {func(s *builder, h history.ID) {
+			s.leave(h, 4, unknown, 0)
+			next(s)
+		}, history.DoubleGrant, ""},
+		"by a later answer it was an inner one": {func(s *builder, h history.ID) {
+			s.enter(h, 4, ok, 3, 0)
+			s.leave(h, 6, unknown, 0)
+			next(s)
+			s.leave(h, 30, ok, 1)
+		}, history.DoubleGrant, ""},
+		"it may be the outermost one": {func(s *builder, h history.ID) {
+			s.leave(h, 4, ok, 1)
+			s.leave(h, 6, unknown, 0)
+			next(s)
+		}, "", ""},
+		"it may come after a later inner one": {func(s *builder, h history.ID) {
+			s.leave(h, 4, unknown, 0)
+			s.leave(h, 6, ok, 1)
+			next(s)
+		}, "", ""},
+		"the second one may be the outermost one": {func(s *builder, h history.ID) {
+			s.leave(h, 4, unknown, 0)
+			s.leave(h, 6, unknown, 0)
+			next(s)
+		}, "", ""},
+		"an inner one may renew the lease": {func(s *builder, h history.ID) {
+			s.leave(h, 900, unknown, 0)
+			s.leave(h, 1400, ok, 0)
+		}, "", ""},
+	} {
+		s := newBuilder()
+		s.h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true, Reentrant: true}
+		h := s.enter(0, 0, ok, 1, 0)
+		s.enter(h, 2, ok, 2, 0)
+		tt.write(s, h)
+		c := s.prepared()
+		if v := checkExclusion(c); v.Cause != tt.exclusion {
+			t.Errorf("%s: exclusion got %q: %s, want %q", name, v.Cause, v.Summary, tt.exclusion)
+		}
+		if v := checkRelease(c); v.Cause != tt.release {
+			t.Errorf("%s: release got %q: %s, want %q", name, v.Cause, v.Summary, tt.release)
+		}
+	}
+}
+
 // drawNested lets one owner enter and leave a lock that counts; most answers are right.
 func drawNested(r *rand.Rand) *builder {
 	s := newBuilder()
