@@ -268,11 +268,7 @@ func (x *examiner) broken(p pair) finding {
 			return f
 		}
 	}
-	by := j.Return
-	if j.Outcome != history.OK && j.Release >= 0 {
-		by = max(by, x.c.Ops[j.Release].Return) // the lock may have been granted at any time until this release
-	}
-	if w := x.c.forgot(i, by); w != nil {
+	if w := x.c.forgot(i, x.c.knownBy(j)); w != nil {
 		return finding{cause: history.ServiceLoss, pair: p, op: w.op, why: w}
 	}
 	for q := range x.sweeper.before(p) { // if servers kept the hold before the pair, the pair's first hold began later
@@ -281,6 +277,15 @@ func (x *examiner) broken(p pair) finding {
 		}
 	}
 	return finding{cause: history.DoubleGrant, pair: p, op: -1}
+}
+
+// knownBy is the time by which a hold was granted if it was. Without an answer to its Acquire, that may have been at
+// any time until its release.
+func (c *Case) knownBy(h *hold) time.Duration {
+	if h.Outcome != history.OK && h.Release >= 0 {
+		return max(h.Return, c.Ops[h.Release].Return)
+	}
+	return h.Return
 }
 
 // collision finds the cause if two holders relied on the lock at the same time.

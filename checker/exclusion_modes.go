@@ -43,6 +43,7 @@ func (x *examiner) semaphore(holds []int32) {
 	for _, g := range groups {
 		s.scope = g.scope
 		s.crowds(g.holds, s.guaranteed, x.overdrawn)
+		s.crowded(g.holds, x.overdrawn)
 		s.crowds(g.holds, s.believes, x.overbelieved)
 	}
 	if s.scope = asRead; len(groups) > 1 {
@@ -88,6 +89,48 @@ func (s *sweeper) crowds(holds []int32, span func(*hold) (from, to time.Duration
 	})
 }
 
+// crowded runs the function found for each hold that an answer proves for a moment during which the promises to other
+// holds left too few permits. The argument others has these other holds. The moments are those of the function moments,
+// and releases that succeeded after one without an answer.
+func (s *sweeper) crowded(holds []int32, found func(n int32, others []timed)) {
+	var sure []timed
+	points := s.moments(holds, false)
+	for _, n := range holds {
+		for _, i := range s.c.sentAgain[n] {
+			if h, op := &s.c.holds[n], &s.c.Ops[i]; s.c.Claims.Owned && op.Outcome == history.OK &&
+				h.answer == history.Unknown {
+				points = append(points, moment{op.Call - s.half(h), plus(op.Return, s.half(h)), n})
+			}
+		}
+	}
+	if len(points) == 0 {
+		return
+	}
+	slices.SortFunc(points, func(a, b moment) int { return cmp.Compare(a.from, b.from) })
+	s.inOrder(holds, func(h *hold) (timed, bool) {
+		from, to := s.guaranteed(h)
+		return timed{at: from, slot: slot{hi: to}}, h.Outcome == history.OK && from < to
+	}, func(t *timed) { sure = append(sure, *t) })
+	var held heap
+	at := 0
+	for _, p := range points {
+		for ; at < len(sure) && sure[at].at <= p.from; at++ {
+			held.push(timed{at: sure[at].slot.hi, hold: sure[at].hold})
+		}
+		for ; len(held) > 0 && held[0].at <= p.from; held.pop() {
+		}
+		others, out := []timed(nil), s.c.weight(&s.c.holds[p.hold])
+		for _, o := range held {
+			if o.at > p.to && o.hold != p.hold {
+				others, out = append(others, o), out+s.c.weight(&s.c.holds[o.hold])
+			}
+		}
+		if out > s.c.Claims.Permits {
+			found(p.hold, others)
+		}
+	}
+}
+
 // overdrawn blames a hold that was granted although too many permits were taken. If servers forgot some holds, that
 // explains the grant only if the other holds leave enough permits.
 func (x *examiner) overdrawn(n int32, others []timed) {
@@ -95,10 +138,10 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 		return
 	}
 	x.blamed[n] = true
-	kept, out := []timed(nil), x.c.weight(&x.c.holds[n])
+	kept, out, by := []timed(nil), x.c.weight(&x.c.holds[n]), x.c.knownBy(&x.c.holds[n])
 	f := finding{cause: history.ForeignRelease, pair: pair{-1, n}, op: -1}
 	for _, o := range others {
-		if w := x.c.forgot(&x.c.holds[o.hold], x.c.holds[n].Return); w == nil {
+		if w := x.c.forgot(&x.c.holds[o.hold], by); w == nil {
 			kept, out = append(kept, o), out+x.c.weight(&x.c.holds[o.hold])
 		} else if f.why == nil {
 			f.pair.first, f.why = o.hold, w
@@ -110,7 +153,7 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 	}
 	far := slices.MaxFunc(kept, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
 	// since an earlier wrong release, there may be one permit too many
-	f.op = x.told.freed(x.c, -history.Forever, x.c.holds[n].Return)
+	f.op = x.told.freed(x.c, -history.Forever, by)
 	switch {
 	case f.op >= 0:
 		f.pair.first, f.why = far.hold, nil

@@ -48,6 +48,38 @@ func TestReadersAgainstOracleShrinking(t *testing.T) {
 	})
 }
 
+// TestAReleaseProvesAPermit: a release that succeeded proves that its hold existed, although its Acquire, or the release
+// before it, had no answer.
+func TestAReleaseProvesAPermit(t *testing.T) {
+	for name, tt := range map[string]struct {
+		permits int
+		until   time.Duration // release of the other hold
+		first   history.Outcome
+		want    string
+	}{
+		"no acquire answered":            {1, 100, history.Unknown, history.ForeignRelease},
+		"no first release answered":      {1, 100, history.OK, history.ForeignRelease},
+		"permits enough":                 {2, 100, history.Unknown, ""},
+		"released before the acquire":    {1, 30, history.Unknown, ""},
+		"the other one came back by now": {1, 59, history.OK, ""},
+	} {
+		s := newBuilder()
+		s.h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true, Permits: tt.permits}
+		hold := s.add(history.Op{Kind: history.Acquire, Outcome: tt.first, Worker: 1, Call: 2, Return: 4, TTL: 300,
+			Permits: 1})
+		if tt.first == history.OK {
+			s.release(1, hold, 6, 8, history.Unknown)
+		}
+		other := s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: 20, Return: 21,
+			TTL: 300, Until: 320, Permits: 1})
+		s.release(1, hold, 60, 61, history.OK)
+		s.release(2, other, tt.until, tt.until+1, history.OK)
+		if v := checkExclusion(s.prepared()); v.Cause != tt.want {
+			t.Errorf("%s: got %q: %s, want %q", name, v.Cause, v.Summary, tt.want)
+		}
+	}
+}
+
 // fits tries all moments at which the holds may have begun. The result legal says whether some choice leaves enough
 // permits at all times. Here a hold that begins late does not end late. The result sound is false if a hold alone is
 // impossible, and short says that a hold may have ended before its answer.
