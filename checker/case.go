@@ -106,6 +106,7 @@ type hold struct {
 	ending   ending          // what is known about its release
 	cut      bool            // the history ends before the hold does
 	doubtful bool            // its release may be an inner one, which leaves the lock held
+	anew     bool            // a re-entry may have been a new grant, after the lease was over
 	upgraded bool            // it was upgraded to an exclusive hold, whose Acquire counts as its release
 	answer   history.Outcome // outcome of its first release
 	load     int32           // index in Ops of its last load so far; -1 = none

@@ -11,11 +11,10 @@ import (
 // inner one. A release without an answer was an inner one if, by all answers, no such release can have left the count
 // at zero. The list has the releases of the hold after its first one; those that repeat nothing are added to the map.
 func (c *Case) counted(h *hold, list []int32, repeatsNothing map[int32]bool) {
-	byCall := func(a, b int32) int { return cmp.Or(cmp.Compare(c.Ops[a].Call, c.Ops[b].Call), cmp.Compare(a, b)) }
 	list = append(list, h.Release)
-	slices.SortFunc(list, byCall)
+	slices.SortFunc(list, c.byCalls)
 	calls := slices.Concat(c.reenters(h), list)
-	slices.SortFunc(calls, byCall)
+	slices.SortFunc(calls, c.byCalls)
 	n, inner := nested{counted: true}, []int32(nil)
 	for _, k := range calls {
 		op := &c.Ops[k]
@@ -37,7 +36,7 @@ func (c *Case) counted(h *hold, list []int32, repeatsNothing map[int32]bool) {
 		return
 	}
 	inside := slices.Concat(c.reenters(h), inner)
-	slices.SortFunc(inside, byCall)
+	slices.SortFunc(inside, c.byCalls)
 	h.reenters = c.keep(inside)
 	list = slices.DeleteFunc(list, func(k int32) bool { return slices.Contains(inner, k) })
 	h.Release, h.releaseCall, h.releaseReturn, h.ending = -1, history.Forever, history.Forever, endless
@@ -48,4 +47,41 @@ func (c *Case) counted(h *hold, list []int32, repeatsNothing map[int32]bool) {
 	for _, k := range inner {
 		repeatsNothing[k] = true
 	}
+}
+
+// beginAnew finds holds that may have two leases, because a re-entry may have been a new grant: it was answered after
+// the lease may have ended, and its answer does not count another entry. The calls from this re-entry on are no longer
+// extensions of the first lease.
+func (c *Case) beginAnew() {
+	if !c.Claims.Reentrant || !c.Claims.Expires {
+		return
+	}
+	r := ruler{c: c}
+	for i := range c.holds {
+		h := &c.holds[i]
+		calls := slices.Concat(c.extends(h), c.reenters(h))
+		slices.SortFunc(calls, c.byCalls)
+		calls = slices.Compact(calls)
+		end := r.granted(h)
+		for n, k := range calls {
+			op := &c.Ops[k]
+			if op.Outcome != history.OK || op.Kind == history.Release {
+				continue
+			}
+			if op.Kind == history.Acquire && op.Value <= 1 && op.Return > end {
+				h.anew = true
+				extends := slices.DeleteFunc(c.extends(h), func(x int32) bool { return slices.Contains(calls[n:], x) })
+				h.extends.to = h.extends.from + int32(len(extends))
+				inside := slices.DeleteFunc(calls, func(x int32) bool { return slices.Contains(extends, x) })
+				h.reenters = c.keep(inside)
+				break
+			}
+			end = r.promised(op)
+		}
+	}
+}
+
+// byCalls compares two operations, given by their indices in Ops, by their calls.
+func (c *Case) byCalls(a, b int32) int {
+	return cmp.Or(cmp.Compare(c.Ops[a].Call, c.Ops[b].Call), cmp.Compare(a, b))
 }

@@ -61,6 +61,7 @@ func (c *Case) follow() {
 	for _, list := range crashes {
 		slices.Sort(list)
 	}
+	c.beginAnew()
 	c.outermost()
 	for _, n := range c.byCall {
 		h := &c.holds[n]
@@ -100,8 +101,9 @@ func (c *Case) upgrade() {
 }
 
 // outermost finds, for each hold that was re-entered, its outermost release, which frees the lock. If the lock reports
-// counts, only releases without an answer are in doubt: see counted. If it does not, the outermost release follows as many inner releases as there were re-entries. If
-// some of these calls had no answer, the first release that can be the outermost is taken, and the hold is doubtful.
+// counts, only releases without an answer are in doubt: see counted. If it does not, the outermost release follows as
+// many inner releases as there were re-entries. If some of these calls had no answer, the first release that can be the
+// outermost is taken, and the hold is doubtful.
 func (c *Case) outermost() {
 	if !c.Claims.Reentrant {
 		return
@@ -124,6 +126,8 @@ func (c *Case) outermost() {
 		for _, k := range c.reenters(h) {
 			switch op := &c.Ops[k]; {
 			case op.Kind != history.Acquire || op.Outcome == history.Failed:
+			case h.anew && op.Outcome == history.OK: // entries before a new grant do not count
+				doubtful++
 			case op.Outcome == history.OK:
 				entries++
 			default:
@@ -283,6 +287,9 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 			h.ending = returned
 		}
 	}
+	if h.anew { // the sweeps judge the first lease alone, the story judges both
+		h.ending, h.stored = endless, history.Forever
+	}
 	extends := slices.DeleteFunc(c.extends(h), func(i int32) bool {
 		return c.Ops[i].Kind == history.Acquire && c.Ops[i].Until <= h.Until
 	})
@@ -302,8 +309,8 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 	if n, _ := slices.BinarySearch(crashes, h.Call); n < len(crashes) {
 		h.Crashed = crashes[n]
 	}
-	if c.Session && h.Crashed != history.Forever && h.ending == endless {
-		h.ending, h.releaseCall = maybe, h.Crashed // the hold ended with its connection
+	if end := min(h.Crashed, h.Lost); c.Session && end != history.Forever && h.ending == endless {
+		h.ending, h.releaseCall = maybe, end // the hold ended with its connection
 	}
 	if n := h.Uses[1]; n >= 0 && h.Crashed != history.Forever && c.Ops[n].Outcome == history.Unknown &&
 		c.Ops[n].Return >= h.Crashed {

@@ -47,8 +47,12 @@ func (l *leases) told(k *slip) {
 			evidence = append(evidence, *heard)
 		}
 	case k.deviates(history.SilentReacquire) && k.against >= 0:
-		text = fmt.Sprintf("%s extended %s at %s with success, after it was over: that took the lock away from %s",
-			who(h.Worker), c.name(h), clock(c.Ops[k.op].Call), who(c.holds[k.against].Worker))
+		answer := "with success"
+		if c.Ops[k.op].Outcome == history.Unknown {
+			answer = "without an answer"
+		}
+		text = fmt.Sprintf("%s extended %s at %s %s, after it was over: that took the lock away from %s",
+			who(h.Worker), c.name(h), clock(c.Ops[k.op].Call), answer, who(c.holds[k.against].Worker))
 	case k.deviates(history.SilentReacquire):
 		if shown, story := l.outlived(h, l.before(h, k.op), c.Ops[k.op].Call); shown != nil {
 			l.fail(history.TTLTooLong, fmt.Sprintf("the lease of %s was over by %s, but %s: it lasted longer than was "+

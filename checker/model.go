@@ -216,7 +216,7 @@ func (p *pages) inner(h *hold, place, i int32) {
 	op := &p.c.Ops[i]
 	switch {
 	case op.Outcome == history.Failed || slices.Contains(p.c.extends(h), i):
-	case op.Kind == history.Acquire:
+	case op.Kind != history.Release:
 		p.add(h, place, i)
 	default:
 		call := model.Call{ID: op.ID, Hold: place, Kind: model.Extend, Unanswered: true, TTL: h.TTL,
@@ -230,9 +230,9 @@ func (p *pages) inner(h *hold, place, i int32) {
 }
 
 // mayBeInner reports whether a release may be an inner one, which does not free the lock, because an earlier call has
-// no answer.
+// no answer, or may have been a new grant.
 func (c *Case) mayBeInner(h *hold, release *history.Op) bool {
-	return c.reentered(h, release.Call) || h.doubtful && slices.ContainsFunc(c.reenters(h),
+	return c.reentered(h, release.Call) || h.anew && h.doubtful || h.doubtful && slices.ContainsFunc(c.reenters(h),
 		func(i int32) bool { return c.Ops[i].Outcome == history.Unknown && c.Ops[i].Call < release.Call })
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"hammerlock/history"
 )
@@ -187,6 +188,43 @@ func TestReleasesWithoutAnAnswerOfALockThatCounts(t *testing.T) {
 		}
 		if v := checkRelease(c); v.Cause != tt.release {
 			t.Errorf("%s: release got %q: %s, want %q", name, v.Cause, v.Summary, tt.release)
+		}
+	}
+}
+
+// TestAReEntryMayBeANewGrant: a re-entry after the lease may begin a second lease, and others may have had the lock in
+// between. Another grant beside either lease is a mistake.
+func TestAReEntryMayBeANewGrant(t *testing.T) {
+	for name, tt := range map[string]struct {
+		count    int64 // that the re-entry was told
+		from, to time.Duration
+		lost     bool // a second release was told that the hold is lost
+		want     Status
+	}{
+		"another hold in between":           {1, 1100, 1110, false, Pass},
+		"in between, without counts":        {0, 1100, 1110, false, Pass},
+		"one release ends it":               {0, 1100, 1110, true, Pass},
+		"another hold after it":             {0, 1230, 1240, false, Pass},
+		"another hold beside the first one": {1, 500, 510, false, Fail},
+		"another hold goes on":              {1, 1100, 1300, false, Fail},
+		"another hold beside the new one":   {1, 1210, 1215, false, Fail},
+	} {
+		s := newBuilder()
+		s.h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true, Reentrant: true}
+		h := s.enter(0, 0, ok, min(tt.count, 1), 0)
+		s.enter(h, 1200, ok, tt.count, 0)
+		s.h.Ops[0].Until, s.h.Ops[1].Until = 1000*s.tick, 2200*s.tick
+		s.leave(h, 1220, ok, 0)
+		if tt.lost {
+			s.add(history.Op{Kind: history.Release, Outcome: history.Failed, Reason: history.Lost, Hold: h, Worker: 1,
+				Call: 1222, Return: 1223})
+		}
+		s.release(2, s.grant(2, tt.from, tt.from+1, 1000), tt.to-1, tt.to, ok)
+		c := s.prepared()
+		e, l := checkExclusion(c), checkLeaseValidity(c)
+		if (e.Status == Fail || l.Status == Fail) != (tt.want == Fail) {
+			t.Errorf("%s: exclusion %v: %s; lease-validity %v: %s; want %v", name, e.Status, e.Summary, l.Status,
+				l.Summary, tt.want)
 		}
 	}
 }
