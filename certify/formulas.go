@@ -81,9 +81,14 @@ func (h *History) reaches(id string, from, to ns) bool {
 	return false
 }
 
-// death is the time at which a hold ended because its worker died. It is forever if the lock has no sessions, or if
-// the worker lived. Use the function taken to also consider an upgrade that may have ended the hold.
+// death is the time at which a hold ended because its worker died, or heard of its loss. It is forever if the lock has
+// no sessions, or if neither happened. Use the function taken to also consider an upgrade that may have ended the hold.
 func (h *History) death(a *op) ns {
+	for o := a.rest; o != nil && h.Session; o = o.rest {
+		if o.Kind == "lose" {
+			return o.Call - h.half()
+		}
+	}
 	for _, at := range h.crashes[a.Worker] {
 		if h.Session && at >= a.Call {
 			return at - h.half()

@@ -76,8 +76,9 @@ type History struct {
 		To     ns   `json:"to_ns"`
 		ByHand bool `json:"by_hand"`
 		Effect struct {
-			Hits  []string
-			Loses string
+			Hits   []string
+			Loses  string
+			Blocks bool
 		}
 	}
 	End     string
@@ -168,7 +169,8 @@ func (h *History) bind() {
 				w.to = forever
 			}
 			unknown := len(f.Effect.Hits) == 0
-			w.forgets = unknown || f.Effect.Loses != ""
+			cut := h.Session && f.Effect.Blocks && slices.Contains(f.Effect.Hits, "links") // it may end sessions
+			w.forgets = unknown || f.Effect.Loses != "" || cut
 			w.pauses = unknown || slices.Contains(f.Effect.Hits, "clients") ||
 				slices.Contains(f.Effect.Hits, "holders")
 			h.windows, open[o.Value] = append(h.windows, w), len(h.windows)+1

@@ -45,6 +45,10 @@ func (c *Case) findWindows() {
 		case history.Fault:
 			f := &c.Faults[op.Value]
 			w.name, w.effect, w.fault, w.failed = f.Name, &f.Effect, true, op.Outcome == history.Failed
+			if c.Session && f.Effect.CutsLinks() && f.Effect.Loses == history.NoLoss {
+				e := f.Effect
+				e.Loses, w.effect = history.LosesKeys, &e // sessions may end with their connections
+			}
 			if w.to = max(w.to, f.To); f.ByHand || c.Partial != "" {
 				w.to = history.Forever // until the end of the fault (its heal) is found
 			}

@@ -65,6 +65,9 @@ func (e *Effect) Hit(p Party) bool { return !e.Known() || slices.Contains(e.Hits
 // BreaksPromises reports whether a server may forget a grant because of the fault.
 func (e *Effect) BreaksPromises() bool { return !e.Known() || e.Loses != NoLoss && !e.Spares }
 
+// CutsLinks reports whether the fault is known to cut links, and not only to delay messages.
+func (e *Effect) CutsLinks() bool { return e.Known() && e.Hit(Links) && e.Blocks }
+
 // StopsService reports whether the fault may block all service.
 func (e *Effect) StopsService() bool { return !e.Known() || e.Blocks && !e.Spares }
 
