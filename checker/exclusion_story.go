@@ -19,6 +19,9 @@ func tell(c *Case, v *Verdict, f finding) {
 	i, j := &c.holds[f.pair.first], &c.holds[f.pair.second]
 	r := ruler{c: c}
 	what := "two workers held the lock at once"
+	if i.Worker == j.Worker {
+		what = "a worker was granted the lock while it had it"
+	}
 	if n := c.Claims.Permits; n > 0 {
 		what = fmt.Sprintf("more than %d permits were held at once", n)
 	}

@@ -235,9 +235,12 @@ func (b *bypasses) verdict() Verdict {
 		v.Summary = fmt.Sprintf("%s grants out of order; %s", human.Count(b.wrong), numbers)
 		b.tell(&v)
 	case granted == 0:
+	case b.Claims.Ordered && !b.visits:
+		v.Summary = "the history has no ends of visits, so each try is a wait alone, and shows no order; " + numbers
 	case b.Claims.Ordered && b.compared == 0:
 		v.scant = true
-		v.Summary = "no worker began to wait after another was refused, so nothing shows an order; " + numbers
+		v.Summary = "no grant went to a waiter that certainly queued after another one, so nothing shows an order; " +
+			numbers
 	default:
 		v.Status = Pass
 	}

@@ -365,3 +365,16 @@ func TestReadersAreLetInTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestNoOrderWithoutEndsOfVisits: without them, nothing says which tries are one wait.
+func TestNoOrderWithoutEndsOfVisits(t *testing.T) {
+	s := newBuilder()
+	s.h.Claims = history.Claims{Excludes: true, Ordered: true}
+	h := s.grant(0, 0, 1, 0)
+	s.refuse(1, 10, 11)
+	s.refuse(2, 20, 21)
+	s.release(0, h, 50, 51, history.OK)
+	s.grant(2, 60, 61, 0)
+	s.refuse(1, 65, 66)
+	expect(t, judgeFairness(s.prepared()), Inconclusive, "", "no ends of visits")
+}
