@@ -122,18 +122,7 @@ func (c *Case) outermost() {
 			c.counted(h, again[c.acquire(h).ID], inner)
 			continue
 		}
-		entries, doubtful := 0, 0 // a re-entry without an answer may have had no effect
-		for _, k := range c.reenters(h) {
-			switch op := &c.Ops[k]; {
-			case op.Kind != history.Acquire || op.Outcome == history.Failed:
-			case h.anew && op.Outcome == history.OK: // entries before a new grant do not count
-				doubtful++
-			case op.Outcome == history.OK:
-				entries++
-			default:
-				doubtful++
-			}
-		}
+		entries, doubtful := c.entries(h)
 		// releases without an effect do not count
 		list := slices.DeleteFunc(append(again[c.acquire(h).ID], h.Release), func(k int32) bool {
 			return c.Ops[k].Outcome == history.Failed && c.Ops[k].Reason != history.Lost

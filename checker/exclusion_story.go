@@ -17,13 +17,12 @@ func tell(c *Case, v *Verdict, f finding) {
 		return
 	}
 	i, j := &c.holds[f.pair.first], &c.holds[f.pair.second]
-	r := ruler{c: c}
-	what := "two workers held the lock at once"
-	if i.Worker == j.Worker {
-		what = "a worker was granted the lock while it had it"
-	}
-	if n := c.Claims.Permits; n > 0 {
+	r, what := ruler{c: c}, "two workers held the lock at once"
+	switch n := c.Claims.Permits; {
+	case n > 0:
 		what = fmt.Sprintf("more than %d permits were held at once", n)
+	case i.Worker == j.Worker:
+		what = "a worker was granted the lock while it had it"
 	}
 	times := human.Quantity(v.Violations, "time")
 	if n := c.examine().incidents[f.cause]; n > 0 && n < v.Causes[f.cause] {

@@ -47,10 +47,7 @@ func (l *leases) told(k *slip) {
 			evidence = append(evidence, *heard)
 		}
 	case k.deviates(history.SilentReacquire) && k.against >= 0:
-		answer := "with success"
-		if c.Ops[k.op].Outcome == history.Unknown {
-			answer = "without an answer"
-		}
+		answer := map[bool]string{true: "with success", false: "without an answer"}[c.Ops[k.op].Outcome == history.OK]
 		text = fmt.Sprintf("%s extended %s at %s %s, after it was over: that took the lock away from %s",
 			who(h.Worker), c.name(h), clock(c.Ops[k.op].Call), answer, who(c.holds[k.against].Worker))
 	case k.deviates(history.SilentReacquire):
