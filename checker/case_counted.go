@@ -86,8 +86,8 @@ func (c *Case) byCalls(a, b int32) int {
 	return cmp.Or(cmp.Compare(c.Ops[a].Call, c.Ops[b].Call), cmp.Compare(a, b))
 }
 
-// entries counts the re-entries of a hold that certainly count, and those that may not: they had no answer, or there was
-// a new grant.
+// entries counts the re-entries of a hold that certainly count, and those that may not: they had no answer, or there
+// was a new grant.
 func (c *Case) entries(h *hold) (certain, doubtful int) {
 	for _, k := range c.reenters(h) {
 		switch op := &c.Ops[k]; {

@@ -48,8 +48,8 @@ func TestReadersAgainstOracleShrinking(t *testing.T) {
 	})
 }
 
-// TestAReleaseProvesAPermit: a release that succeeded proves that its hold existed, although its Acquire, or the release
-// before it, had no answer.
+// TestAReleaseProvesAPermit: a release that succeeded proves that its hold existed, although its Acquire, or the
+// release before it, had no answer.
 func TestAReleaseProvesAPermit(t *testing.T) {
 	for name, tt := range map[string]struct {
 		permits int
