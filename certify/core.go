@@ -28,11 +28,11 @@ func (h *History) lease(o *op) lease {
 	l := lease{h.least(o.TTL), forever, h.most(o.TTL)}
 	switch told := o.Until != 0 && o.Until != forever; {
 	case h.Claims.Expires && told && (h.Claims.Begins || o.TTL == 0):
-		l.until = o.Until - h.half()
+		l.until = o.Until - h.doubt(o)
 	case h.Claims.Expires && h.Claims.Begins && o.Kind == "acquire":
-		l.until = o.Call - h.half()
+		l.until = o.Call - h.doubt(o)
 	case h.Sites > 1: // the first site may have granted it at the call
-		l.until = plus(o.Call-h.half(), l.least)
+		l.until = plus(o.Call-h.doubt(o), l.least)
 	}
 	return l
 }
@@ -42,9 +42,9 @@ func (h *History) lease(o *op) lease {
 func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
 	a := h.acquire(o)
 	x, owned, again := p.holds[a], h.Claims.Owned, o.Kind == "acquire" && o != a
-	from, to, most, legal = o.Call-h.half(), forever, forever, x.present || !owned && !again
+	from, to, most, legal = o.Call-h.doubt(o), forever, forever, x.present || !owned && !again
 	if o.Outcome == "ok" || o.Outcome == "failed" {
-		to = plus(o.Return, h.half())
+		to = plus(o.Return, h.doubt(o))
 	}
 	switch {
 	case o.Outcome == "failed":
@@ -177,7 +177,7 @@ func (c *core) ends(a *op, x *held, n int, rest []*op) bool {
 	defer func() { x.present, c.page.used = true, c.page.used+c.weight(a) }()
 	if x.life.least != forever && c.then(rest, n, edge{n, int(x.begun), -x.life.least}) ||
 		x.life.until != forever && c.then(rest, n, edge{n, 0, -x.life.until}) ||
-		x.free != forever && c.then(rest, n, edge{n, 0, c.half() - x.free}) {
+		x.free != forever && c.then(rest, n, edge{n, 0, c.doubt(a) - x.free}) {
 		return true
 	}
 	for _, w := range c.windows {
@@ -257,7 +257,7 @@ func (h *History) happens(f *fact) error {
 	case !x.present:
 		return fmt.Errorf("%s does not hold the page", a.ID)
 	case f.Ends != "":
-		if f.At < min(plus(begun, x.life.least), x.life.until, x.free-h.half(), h.death(a)) ||
+		if f.At < min(plus(begun, x.life.least), x.life.until, x.free-h.doubt(a), h.death(a)) ||
 			f.At > plus(begun, x.life.most) {
 			return fmt.Errorf("the lease of %s does not end then", a.ID)
 		}

@@ -39,7 +39,15 @@ func (h *History) most(ttl ns) ns {
 	return plus(ttl+ns(float64(ttl)*h.Bounds.Rate)+h.Bounds.Round, h.Bounds.Linger)
 }
 
-// half is the largest error of one clock; slack is the largest difference between the clocks of two operations.
+// doubt is the largest error of the clock of an operation's process.
+func (h *History) doubt(o *op) ns {
+	if d := h.Bounds.Doubts; h.Processes > 1 && int(o.Process) < len(d) {
+		return min(d[o.Process].Own+d[o.Process].Offset, h.Bounds.Slack)
+	}
+	return h.half()
+}
+
+// half is half of what two clocks may differ by; slack is the largest difference between the clocks of two operations.
 func (h *History) half() ns {
 	if h.Processes < 2 {
 		return 0
@@ -86,12 +94,12 @@ func (h *History) reaches(id string, from, to ns) bool {
 func (h *History) death(a *op) ns {
 	for o := a.rest; o != nil && h.Session; o = o.rest {
 		if o.Kind == "lose" {
-			return o.Call - h.half()
+			return o.Call - h.doubt(a)
 		}
 	}
 	for _, at := range h.crashes[a.Worker] {
 		if h.Session && at >= a.Call {
-			return at - h.half()
+			return at - h.doubt(a)
 		}
 	}
 	return forever

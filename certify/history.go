@@ -71,6 +71,10 @@ type History struct {
 		Recovery ns `json:"recovery_ns"`
 		Gap      ns `json:"gap_ns"`
 		Rate     float64
+		Doubts   []struct {
+			Own    ns `json:"own_ns"`
+			Offset ns `json:"offset_ns"`
+		}
 	}
 	Faults []struct {
 		To     ns   `json:"to_ns"`

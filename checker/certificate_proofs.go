@@ -167,6 +167,11 @@ func (x *certificate) doubts(h *hold) bool {
 	})
 }
 
+// doubt is the largest error of the clock of an operation's process.
+func (x *certificate) doubt(op *history.Op) time.Duration {
+	return x.sweeper.half(&hold{Process: op.Process})
+}
+
 // believe tells whether holders certainly relied on the lock at the same time.
 func (x *certificate) believe(acquires []int32) bool {
 	a, b := x.hold(x.Ops[acquires[0]].ID), x.hold(x.Ops[acquires[1]].ID)

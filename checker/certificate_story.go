@@ -56,7 +56,7 @@ func (x *certificate) tellStory(verdicts []Verdict) {
 		x.sweeper.scope = everywhere
 	}
 	for _, holds := range x.byKey {
-		t := &teller{certificate: x, half: x.sweeper.half(&x.holds[holds[0]])}
+		t := &teller{certificate: x}
 		if why := t.page(holds); why != "" {
 			x.told = why
 			return
@@ -83,7 +83,6 @@ func (x *certificate) instant(i instant) {
 // begins as early as possible.
 type teller struct {
 	*certificate
-	half     time.Duration
 	instants []instant
 	free     time.Duration // end of the last exclusive hold
 	readers  time.Duration // end of the last shared hold
@@ -125,7 +124,7 @@ func (t *teller) page(holds []int32) string {
 			if op == nil {
 				continue // the Acquire may have had no effect
 			}
-			s.hi = op.Return + t.half
+			s.hi = op.Return + t.doubt(op)
 		}
 		jobs = append(jobs, timed{at: s.hi, hold: n, slot: s})
 	}
@@ -224,7 +223,7 @@ func (t *teller) needs(h *hold, calls []int32) (alive, at []time.Duration) {
 		if op.Outcome != history.OK || op.Kind == history.Release && !t.Claims.Owned {
 			continue
 		}
-		alive[k] = op.Call - t.half
+		alive[k] = op.Call - t.doubt(op)
 		switch at[k] = alive[k]; {
 		case op.Kind != history.Release:
 			if at[k] = max(at[k], minus(alive[k+1], t.rules.Most(op.TTL))); op.Kind == history.Acquire {
@@ -250,11 +249,11 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 		over, last := t.ends(life, base), plus(base, t.rules.Most(life.TTL))
 		switch {
 		case op.Outcome == history.OK && (op.Kind != history.Release || t.Claims.Owned):
-			looked := max(at, op.Call-t.half)
+			looked := max(at, op.Call-t.doubt(op))
 			if at = max(at, first[k]); op.Kind != history.Extend {
 				looked = at
 			}
-			if looked > last || at > plus(op.Return, t.half) {
+			if looked > last || at > plus(op.Return, t.doubt(op)) {
 				return nil, 0, false
 			}
 			list = append(list, instant{at: at, what: "does", op: n})
@@ -273,8 +272,8 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 			return t.refused(h, list, calls[k:], at, over)
 		// an extension without an answer may have had no effect: use it only if the lease must last longer
 		case op.Kind == history.Extend:
-			if needs[k+1] > last && op.Call-t.half <= last {
-				at = max(at, op.Call-t.half, min(last, minus(needs[k+1], t.rules.Most(op.TTL))))
+			if needs[k+1] > last && op.Call-t.doubt(op) <= last {
+				at = max(at, op.Call-t.doubt(op), min(last, minus(needs[k+1], t.rules.Most(op.TTL))))
 				list = append(list, instant{at: at, what: "does", op: n})
 				life, base = op, at
 			}
@@ -282,7 +281,7 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 			if needs[k+1] > -history.Forever {
 				continue
 			}
-			if back := max(at, op.Call-t.half); back <= over || op.Outcome == history.OK {
+			if back := max(at, op.Call-t.doubt(op)); back <= over || op.Outcome == history.OK {
 				if back > over {
 					list = append(list, instant{at: over, what: "ends", op: h.acquire})
 					return append(list, instant{at: back, what: "does", op: n}), over, true
@@ -305,7 +304,7 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 func (t *teller) refused(h *hold, list []instant, calls []int32, at, over time.Duration) (all []instant,
 	end time.Duration, ok bool) {
 	n, op := calls[0], &t.Ops[calls[0]]
-	by, back := plus(op.Return, t.half), max(at, op.Call-t.half)
+	by, back := plus(op.Return, t.doubt(op)), max(at, op.Call-t.doubt(op))
 	// on several sites, the release may only have ended the hold on the few sites that still had it
 	if t.Sites > 1 && over > back && op.Kind == history.Release && back <= by {
 		gone := instant{at: back, what: "ends", op: h.acquire}
@@ -328,7 +327,7 @@ func (t *teller) denied(list []instant, calls []int32, end time.Duration) ([]ins
 			}
 			continue
 		}
-		if at = max(at, op.Call-t.half); at > plus(op.Return, t.half) {
+		if at = max(at, op.Call-t.doubt(op)); at > plus(op.Return, t.doubt(op)) {
 			return nil, 0, false
 		}
 		list = append(list, instant{at: at, what: "does", op: n})
@@ -344,11 +343,11 @@ func (t *teller) ends(op *history.Op, base time.Duration) time.Duration {
 	switch {
 	case !t.Claims.Expires:
 	case told && (t.Claims.Begins || op.TTL == 0):
-		end = min(end, op.Until-t.half)
+		end = min(end, op.Until-t.doubt(op))
 	case t.Claims.Begins && op.Kind == history.Acquire:
-		end = op.Call - t.half
+		end = op.Call - t.doubt(op)
 	case t.Sites > 1:
-		end = min(end, plus(op.Call-t.half, least))
+		end = min(end, plus(op.Call-t.doubt(op), least))
 	}
 	return max(end, base)
 }

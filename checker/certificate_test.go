@@ -53,6 +53,23 @@ func certified(h *history.History) (text []byte, all []certify.Verdict, err erro
 	return text, all, err
 }
 
+// TestACertificateOfUnequalClocks: the instants of a hold keep to the error of its own process's clock.
+func TestACertificateOfUnequalClocks(t *testing.T) {
+	s := newScript()
+	s.Processes, s.Bounds.Agreement = 2, history.Agree([]history.Doubt{{Own: ms}, {Own: 7 * ms}})
+	for at := time.Duration(0); at < 40; at += 4 {
+		worker := int32(at/4%2 + 1)
+		s.release(s.acquire(worker, 10*at, 10*at+1, 300), 10*at+20, 10*at+21)
+	}
+	for i := range s.Ops {
+		s.Ops[i].Process = int16(s.Ops[i].Worker - 1)
+	}
+	_, all, err := certified(&s.History)
+	if err != nil || !slices.ContainsFunc(all, func(v certify.Verdict) bool { return v.Proof == "story" }) {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
 // kept returns the histories of this package's tests, by name.
 func kept(t *testing.T) map[string]*history.History {
 	t.Helper()

@@ -188,7 +188,7 @@ func (p *pages) add(h *hold, place, i int32) {
 		call.Kind = model.Lost
 	case op.Outcome == history.Failed && (op.Reason == history.Busy || op.Reason == history.Conflict && p.alone(h, op)):
 		call.Kind, call.Busy = model.Lost, true
-	case op.Outcome == history.Failed && op.Kind != history.Release:
+	case op.Outcome == history.Failed && (op.Kind != history.Release || op.Reason == history.Conflict):
 		return
 	case op.Outcome == history.Failed: // an error of its last command tells nothing of those before it
 		call.Unanswered, call.To = true, history.Forever
