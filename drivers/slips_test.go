@@ -53,7 +53,10 @@ func TestLiveSlips(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lock, _, _ := strings.Cut(string(example), "// Wrong:")
+	lock, _, found := strings.Cut(string(example), "// Is broken:")
+	if !found {
+		t.Fatal("the example has no broken lock")
+	}
 	lock = strings.Replace(lock, "./hammerlock", hammerlock, 1)
 	for name, slip := range slips {
 		python := "import hammerlock, test_example\n\n\nclass Slip(test_example.Lock):" + slip.python +
