@@ -187,7 +187,7 @@ func (t *account) loosen(r *ruler, shared []int32) {
 			}
 		}
 	}
-	slices.SortFunc(t.loose.ops, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
+	slices.SortFunc(t.loose.ops, c.byCalls)
 	until := -history.Forever
 	for _, n := range t.loose.ops {
 		until = max(until, c.Ops[n].Return)

@@ -180,7 +180,10 @@ func (c *Case) findLosses() {
 			c.servers = append(c.servers, w)
 		}
 		if w.fault && w.effect.BreaksPromises() {
-			if plan = append(plan, w); w.effect.Loses != history.LosesTime {
+			plan = append(plan, w)
+			// a cut link may end sessions, and loses no other data
+			if own := c.Faults[c.Ops[w.op].Value].Effect.Loses; w.effect.Loses != history.LosesTime &&
+				(own != history.NoLoss || !w.effect.Known()) {
 				emptied = append(emptied, w)
 			}
 		}

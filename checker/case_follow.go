@@ -127,7 +127,7 @@ func (c *Case) outermost() {
 		list := slices.DeleteFunc(append(again[c.acquire(h).ID], h.Release), func(k int32) bool {
 			return c.Ops[k].Outcome == history.Failed && c.Ops[k].Reason != history.Lost
 		})
-		slices.SortFunc(list, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
+		slices.SortFunc(list, c.byCalls)
 		for _, k := range list[:max(len(list)-1, 0)] {
 			if c.Ops[k].Outcome == history.Unknown {
 				doubtful++ // a release without an answer may have had no effect
@@ -138,7 +138,7 @@ func (c *Case) outermost() {
 			entries = min(entries, lost) // with this answer the whole hold is lost
 		}
 		inside := slices.Concat(c.reenters(h), list[:entries])
-		slices.SortFunc(inside, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
+		slices.SortFunc(inside, c.byCalls)
 		h.reenters = c.keep(inside)
 		for _, k := range list[:entries] {
 			inner[k] = true

@@ -71,9 +71,7 @@ func (c *Case) refusalsOf(key int32) []int32 {
 			}
 		}
 		for _, list := range c.refusals {
-			slices.SortFunc(list, func(a, b int32) int {
-				return cmp.Or(cmp.Compare(c.Ops[a].Call, c.Ops[b].Call), cmp.Compare(a, b))
-			})
+			slices.SortFunc(list, c.byCalls)
 		}
 	}
 	return c.refusals[key+1]

@@ -30,8 +30,13 @@ func TestASessionEndsWithItsLinks(t *testing.T) {
 		}
 		s.grant(2, 30, 31, 0)
 		s.add(history.Op{Kind: history.Heal, Outcome: history.OK, Worker: -1, Key: -1, Call: 40, Return: 41})
-		if v := checkExclusion(s.prepared()); v.Cause != tt.cause {
+		s.h.Fenced = true
+		c := s.prepared()
+		if v := checkExclusion(c); v.Cause != tt.cause {
 			t.Errorf("%s: got %v %q: %s, want %q", name, v.Status, v.Cause, v.Summary, tt.cause)
+		}
+		if w := c.unfenced(&c.holds[0], &c.holds[1]); w != nil {
+			t.Errorf("%s: the counter of fencing tokens is lost by %s", name, w)
 		}
 	}
 }
