@@ -416,7 +416,7 @@ func catches(t *testing.T, lock locks.Spec, on, scenario string) {
 	if testing.Short() {
 		return
 	}
-	live.Again(t, func(attempt int) (undecided string) { // on a busy machine, waiters leave where nothing breaks, too
+	live.Again(t, func(attempt int) (undecided string) { // on a busy machine, waiters leave here, too
 		status, text := verdict(t, lock, on, "contention", uint64(attempt+1))
 		if status == checker.Fail && !strings.Contains(text, history.EqualTokens) { // these show without faults
 			return "it fails where nothing breaks: " + text
