@@ -41,7 +41,8 @@ func TestClaimsAreListed(t *testing.T) {
 // TestPermitsAndReadersExclude: a header with one of these claims need not say that the lock excludes.
 func TestPermitsAndReadersExclude(t *testing.T) {
 	for _, claims := range []string{`{"permits":2}`, `{"readers":true}`, `{"excludes":true}`} {
-		h, err := readJSONL(strings.NewReader(`{"format":"hammerlock-history","version":1,"claims":` + claims + "}\n{\"end\":\"complete\",\"ops\":0}\n"))
+		h, err := readJSONL(strings.NewReader(`{"format":"hammerlock-history","version":1,"claims":` + claims +
+			"}\n{\"end\":\"complete\",\"ops\":0}\n"))
 		if err != nil || !h.Claims.Excludes {
 			t.Errorf("%s: %v", claims, err)
 		}
