@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,9 +24,6 @@ const (
 	abDuration = time.Second
 	abWarmup   = 200 * time.Millisecond
 	maxPairs   = 1000
-
-	// abProgram is the name of the setting that runs a side with another build of "bench", as in bench=base/bench.
-	abProgram = "bench"
 )
 
 // trial is an A/B comparison: two sides, each with its own settings, whose runs take turns.
@@ -38,12 +33,6 @@ type trial struct {
 	pairs int
 	sides [2]*side
 	whole []compare.Pair
-}
-
-type side struct {
-	name    string
-	program string // path of another build of bench; empty = this build
-	o       *options
 }
 
 // abExample and searchExample are shown in the help of bench.
@@ -125,51 +114,6 @@ func (t *trial) check(stop context.Context, args []string) error {
 	t.runs = t.pairs * len(compare.Pair{})
 	t.about = time.Duration(t.runs) * (t.o.plan.Warmup + t.o.plan.Duration)
 	return cmp.Or(t.o.invalid(), problem)
-}
-
-// newSide makes one side of a comparison. It starts with the common options, and then applies the text, which has
-// settings such as "lock=redsync,backoff=1ms". Each function in the list more declares one more flag that the text
-// may set, and returns the flag's name.
-func newSide(common *options, text string, more ...func(*options) string) *side {
-	s := &side{name: text, o: &options{Set: settings.New(), plan: common.plan}}
-	if own := common.plan.Service; own != nil {
-		s.o.plan.Service = own.Clone()
-	}
-	s.o.planFlags()
-	good := settings.Having(s.o.Flags, ofPlan)
-	for _, add := range more {
-		good = append(good, add(s.o))
-	}
-	for _, part := range ofSide(text) {
-		name, v, ok := strings.Cut(part, "=")
-		name = strings.TrimPrefix(name, "--")
-		name = settings.Current(name)
-		switch {
-		case !ok || name == "":
-			s.o.Mistake("", "%q: settings are NAME=VALUE with commas in between, as in lock=redsync,backoff=1ms", text)
-		case name == abProgram && s.o.plan.Service == nil:
-			s.program = v
-		case !slices.Contains(good, name):
-			s.o.Mistake("", "%q: no such setting of one side%s", name,
-				cmp.Or(human.Meant(name, good), "; bench plan prints all that there are"))
-		default:
-			_ = s.o.Flags.Set(name, v) // an error in the value is collected
-		}
-	}
-	return s
-}
-
-// ofSide splits a text such as "lock=lease,spin,backoff=1ms". A part without "=", such as spin, belongs to the value
-// before it.
-func ofSide(text string) (parts []string) {
-	for part := range strings.SplitSeq(text, ",") {
-		if len(parts) > 0 && !strings.Contains(part, "=") {
-			parts[len(parts)-1] += "," + part
-			continue
-		}
-		parts = append(parts, strings.TrimSpace(part))
-	}
-	return parts
 }
 
 // checkSide adds the mistakes of a side to those of the trial. It returns an error if this machine cannot run the

@@ -1,16 +1,8 @@
 package cli
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
-
-	"hammerlock/internal/harness"
-	"hammerlock/internal/settings"
 )
-
-// maxCount is the limit of --count. A typing error could otherwise start days of runs.
-const maxCount = 1000
 
 func (e Env) benchCommand() *cobra.Command {
 	bench := e.planCommand(&cobra.Command{
@@ -32,45 +24,4 @@ func (e Env) benchCommand() *cobra.Command {
 		e.schemaCommand(),
 		e.searchCommand(e.shortPlan(), searchExample), e.failoverCommand(e.benchPlan()))
 	return bench
-}
-
-// planCommand makes a command that runs a plan. It adds a subcommand "run", which does the same.
-func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
-	o := newOptions(c, p)
-	o.allFlags()
-	do := interruptible(func(ctx context.Context, s signals, _ []string) int { return e.run(ctx, s, c, o) })
-	c.Args = takes(0, 0)
-	run := &cobra.Command{Use: "run", Hidden: true, Short: c.Short, Long: c.Long, Example: c.Example, Args: c.Args}
-	run.Flags().SortFlags = false
-	run.Flags().SetNormalizeFunc(settings.Normal)
-	run.Flags().AddFlagSet(c.Flags())
-	c.AddCommand(e.command(run, o, do))
-	return e.command(c, o, do)
-}
-
-func (o *options) allFlags() {
-	o.count = 1
-	o.planFlags()
-	// with a service, --count is not a number of runs, but the request that reads the service's count
-	if o.listing = o.plan.Service == nil; o.listing {
-		o.Begin(agentsSection)
-		o.fleetFlags()
-		o.Begin(runSection)
-		o.Integer(flag(session, "count", "how often to run everything, each time with the next seed"), &o.count,
-			maxCount)
-	}
-	if o.listing && !o.plan.Verify {
-		o.Toggle(flag(session, "quick",
-			"a first look: 2 s each, 4 workers and a short warm-up, where nothing else is said of them"), "", &o.quick)
-	}
-	o.Begin(gatesSection)
-	if o.plan.Verify {
-		o.strictFlag()
-	}
-	if o.plan.Verify && o.listing {
-		o.expectFlags()
-	}
-	o.gateFlag("what must hold at the end, or the exit code is 5; may be given several times,\n"+
-		"as in response.p99<50ms, throughput>1000/s, fairness.jain>0.8, cost.round_trips<=2.1", o.gate)
-	o.planned(planOutputs...)
 }

@@ -61,7 +61,7 @@ const (
 // unavailable.
 func (e Env) failOver(ctx context.Context, s signals, c *cobra.Command, o *options) []results.Failover {
 	f := &failovers{series: newSeries(e, c, o)}
-	f.root, f.tolerant = e.verifyCommand(), true
+	f.root, f.tolerant = e.verifyFlags(), true
 	p := o.plan
 	p.Verify, p.Scenarios, p.Attempts = true, nil, 1
 	p.Warmup, p.Duration = firstKill-200*time.Millisecond, firstFailover

@@ -28,9 +28,6 @@ var syncs = settings.Catalogue[topologies.Durability]{All: []topologies.Durabili
 	topologies.SyncAlways},
 	Name: func(d topologies.Durability) string { return cmp.Or(string(d), "off") }}
 
-// autoLock is the value of --lock for the default lock of each topology. In a plan, that is the zero locks.Spec.
-const autoLock = "auto"
-
 // lockNames lists the correct locks, for the help of --lock. It gives only the number of broken locks, which have
 // deliberate defects.
 func lockNames(all []locks.Spec) string {
@@ -98,3 +95,15 @@ func (e Env) knows() crew.Catalogue {
 		Counters: slices.Concat(workload.AllCounters, e.More.Counters),
 	}
 }
+
+// exploreScenario is the scenario that verify runs first. It runs without servers, so it is not in package scenarios,
+// whose scenarios the harness runs on a topology.
+var exploreScenario = scenarios.Scenario{
+	Name: "explore",
+	Doc:  "every order of messages with at most one deviation, in virtual time, without a server; see verify explore",
+}
+
+// allStrains lists all scenarios of verify.
+var allStrains = append([]scenarios.Scenario{exploreScenario}, scenarios.All...)
+
+func isExplore(s scenarios.Scenario) bool { return s.Name == exploreScenario.Name }

@@ -227,3 +227,13 @@ func (e Env) dashboardOrLines(o *options, s signals, job *harness.Job) (own show
 	}
 	return nil, false, nil
 }
+
+// The function on returns the names of a job's topologies.
+func on(job *harness.Job) (names []string) {
+	for i := range job.Combinations {
+		if name := job.Combinations[i].Topology.Name; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -12,25 +12,13 @@ import (
 	"time"
 )
 
-// disturbed disturbs the machine during a round, if --disturb is set. In every third round, busy loops run. In every
-// seventh round, the suite is stopped for a few seconds (SIGSTOP). The caller calls the result after the round.
-func (s *soaking) disturbed(round int) (end func()) {
-	switch {
-	case s.disturb && round%7 == 3:
-		return s.stopped(rand.New(rand.NewPCG(s.o.plan.Workload.Seed, uint64(round))))
-	case s.disturb && round%3 == 1:
-		return s.hogs()
-	}
-	return func() {}
-}
-
 // hogs starts two shell loops, each of which keeps one core busy. A loop also ends when the suite has died.
-func (s *soaking) hogs() (end func()) {
+func (e Env) hogs() (end func()) {
 	var all []*exec.Cmd
 	for range 2 {
 		hog := exec.Command("sh", "-c", "while kill -0 $PPID; do :; done")
 		if err := hog.Start(); err != nil {
-			s.e.complain(err)
+			e.complain(err)
 			continue
 		}
 		all = append(all, hog)
@@ -44,7 +32,7 @@ func (s *soaking) hogs() (end func()) {
 
 // stopped makes a shell stop the suite after 2 to 13 s (SIGSTOP), and continue it 0.5 to 5.5 s later. In half of the
 // cases, the shell also stops all child processes of the suite.
-func (s *soaking) stopped(r *rand.Rand) (end func()) {
+func (e Env) stopped(r *rand.Rand) (end func()) {
 	after, length := time.Duration(2+r.IntN(12))*time.Second, time.Duration(500+r.IntN(5000))*time.Millisecond
 	everybody := r.IntN(2) == 0
 	over, ended := make(chan struct{}), make(chan struct{})
@@ -61,7 +49,7 @@ func (s *soaking) stopped(r *rand.Rand) (end func()) {
 		}
 		text := strings.Join(pids, " ")
 		slices.Reverse(pids)
-		s.e.complain(exec.Command("sh", "-c", fmt.Sprintf("kill -STOP %s; sleep %.3f; kill -CONT %s", text,
+		e.complain(exec.Command("sh", "-c", fmt.Sprintf("kill -STOP %s; sleep %.3f; kill -CONT %s", text,
 			length.Seconds(), strings.Join(pids, " "))).Run())
 	}()
 	return func() {

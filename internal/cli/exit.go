@@ -2,10 +2,7 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -14,45 +11,6 @@ import (
 	"hammerlock/results"
 	"hammerlock/results/compare"
 )
-
-// Exit codes. If several apply, the order of precedence is: Violation, Usage, a signal, Broken, Inconclusive,
-// Regression.
-const (
-	Passed       = 0
-	Violation    = 1 // a safety property failed
-	Usage        = 2
-	Inconclusive = 3
-	Broken       = 4   // a run could not be carried out
-	Regression   = 5   // an assertion or a comparison failed
-	bySignal     = 128 // plus the number of the signal
-)
-
-const schema = 1
-
-// Document is the output of --json: how a command ended, and its results.
-type Document struct {
-	Schema     int                  `json:"schema"`
-	Exit       Exit                 `json:"exit"`
-	Saved      string               `json:"saved,omitzero"`
-	Runs       []results.Run        `json:"runs,omitzero"`
-	Verdict    *results.Whole       `json:"verdict,omitzero"` // for verify: one verdict on all runs together
-	Repeat     string               `json:"repeat,omitzero"`  // command line that repeats everything
-	Explored   []results.Judgement  `json:"explored,omitempty"`
-	NotRun     []results.NotRun     `json:"not_run,omitempty"`
-	Gates      []compare.GateResult `json:"gates,omitempty"`
-	Comparison *compare.Comparison  `json:"comparison,omitzero"`
-	Trial      *compare.Trial       `json:"trial,omitzero"`
-	Search     *compare.Found       `json:"search,omitzero"`
-	Failovers  []results.Failover   `json:"failovers,omitempty"`
-	Soak       *results.Soak        `json:"soak,omitzero"`
-	Expected   []results.Expected   `json:"expected,omitempty"`
-}
-
-// Exit is the exit code of a command. Reason tells why; it is empty if all went well.
-type Exit struct {
-	Code   int    `json:"code"`
-	Reason string `json:"reason"`
-}
 
 // The function exit returns the exit code and its reason. Its inputs are the verdict on all runs, the results of
 // gates (assertions about metrics), and the error that ended the command. The argument err is nil if the command
@@ -94,48 +52,6 @@ func exit(stop context.Context, w results.Whole, gates []compare.GateResult, err
 	}
 }
 
-// undecided returns Inconclusive with the reason why, instead of Passed. If the argument why is empty or the code is
-// another, it changes nothing.
-func (x Exit) undecided(why string) Exit {
-	if x.Code == Passed && why != "" {
-		return Exit{Inconclusive, why}
-	}
-	return x
-}
-
-// joined joins at most ten reasons into one text, and adds the number of the others.
-func joined(reasons []string) string {
-	const most = 10
-	if n := len(reasons) - most; n > 0 {
-		reasons = append(reasons[:most:most], fmt.Sprintf("and %d more", n))
-	}
-	return strings.Join(reasons, "; ")
-}
-
-// result is what a command hands to the outputs at its end.
-type result struct {
-	exit     Exit
-	document any // output of --json
-	text     func(io.Writer) error
-	dir      string              // directory of the saved runs; empty = there are none
-	file     string              // name of a file in dir for the document; empty = none
-	judged   []results.Judgement // verdicts for CI systems
-	err      error               // errors that other outputs had earlier
-}
-
-// answer writes the result to stdout, and errors of outputs to stderr. It returns the exit code.
-func (e Env) answer(o *options, r result) int {
-	write := r.text
-	if o.json {
-		write = encode(r.document)
-	}
-	err := errors.Join(r.err, o.writeFiles(r.document))
-	for _, x := range always {
-		err = errors.Join(err, x.end(e, &r))
-	}
-	return e.end(r.exit, errors.Join(err, write(e.Stdout)))
-}
-
 // refuse is the end of a command that has no result. It prints the reason, and returns the exit code.
 func (e Env) refuse(stop context.Context, o *options, err error) int {
 	err = o.placed(err)
@@ -162,36 +78,18 @@ func (e Env) end(x Exit, writeErr error) int {
 	return x.Code
 }
 
-// say prints a line about the progress to stderr. With --quiet it prints nothing.
-func (e Env) say(o *options, format string, args ...any) {
-	if !o.quiet {
-		_, _ = fmt.Fprintf(e.Stderr, format+"\n", args...)
+// tapped adjusts the exit code of a watch that reads only a replication stream. The stream does not show waiting
+// clients, which leaves checks undecided. Then only a violation counts.
+func (o *options) tapped(x Exit) Exit {
+	switch w := o.plan.Program; {
+	case w == nil || !w.TapOnly:
+	case o.overheard && x.Code != Violation:
+		x = Exit{Violation, "the stream has shown violations"}
+	case x.Code == Inconclusive:
+		x = Exit{Passed, "the stream has shown no violation"}
 	}
+	return x
 }
 
-func (e Env) complain(err error) { e.lines("error:", err) }
-
-// lines prints every line of an error, with the label in front.
-func (e Env) lines(label string, err error) {
-	if err == nil {
-		return
-	}
-	for line := range strings.Lines(err.Error()) {
-		_, _ = fmt.Fprintln(e.Stderr, label, strings.TrimRight(line, "\n"))
-	}
-}
-
-func encode(document any) func(io.Writer) error {
-	return func(w io.Writer) error {
-		enc := encoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(document)
-	}
-}
-
-// encoder returns an encoder that writes each document in one line.
-func encoder(w io.Writer) *json.Encoder {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc
-}
+// endless tells whether the command runs until the user interrupts it. The interrupt is then a normal end.
+func (o *options) endless() bool { return o.plan.Program != nil && o.plan.Program.Command == "" }

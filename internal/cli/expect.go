@@ -24,15 +24,6 @@ import (
 	"hammerlock/topologies"
 )
 
-func (o *options) expectFlags() {
-	o.Toggle(flag(session, "expect",
-		"compare what is found with what the entries of the locks expect, a row for each:\n"+
-			"right ones must pass, broken ones must show one of their causes; with --lock all, right or broken"), "",
-		&o.expect)
-	o.Written(flag(session, "markdown", "with --expect: put the rows into this document; rows of other locks stay"),
-		&o.markdown)
-}
-
 // unexpected reports flags and values that need --expect, if --expect is missing.
 func (o *options) unexpected() {
 	if o.markdown != "" {

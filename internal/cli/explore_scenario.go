@@ -10,20 +10,7 @@ import (
 	"hammerlock/explore"
 	"hammerlock/internal/harness"
 	"hammerlock/results"
-	"hammerlock/scenarios"
 )
-
-// exploreScenario is the scenario that verify runs first. It runs without servers, so it is not in package scenarios,
-// whose scenarios the harness runs on a topology.
-var exploreScenario = scenarios.Scenario{
-	Name: "explore",
-	Doc:  "every order of messages with at most one deviation, in virtual time, without a server; see verify explore",
-}
-
-// allStrains lists all scenarios of verify.
-var allStrains = append([]scenarios.Scenario{exploreScenario}, scenarios.All...)
-
-func isExplore(s scenarios.Scenario) bool { return s.Name == exploreScenario.Name }
 
 // exploreFor is the time limit for exploring one lock, in real time. Most locks take a second or two.
 const exploreFor = 20 * time.Second

@@ -87,7 +87,7 @@ func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 		}}, webOutput, metricsOutput, jsonOutput, quietOutput)
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, args []string) int {
 		f.series = newSeries(e, c, o)
-		f.root, f.tolerant = e.verifyCommand(), true // each run is like a run of verify
+		f.root, f.tolerant = e.verifyFlags(), true // each run is like a run of verify
 		err := f.carryOut(ctx, s, func(stop context.Context) error { return f.check(stop, args) }, f.steps)
 		return f.answer(s.stop, err)
 	}))

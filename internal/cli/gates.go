@@ -14,6 +14,7 @@ import (
 	"hammerlock/internal/settings"
 	"hammerlock/results"
 	"hammerlock/results/compare"
+	"hammerlock/scenarios"
 )
 
 // gateFlag declares --gate, which users may give several times. A gate is an assertion about a metric.
@@ -129,4 +130,24 @@ func gateSchema() map[string]any {
 		gateKeys[1]: about("string", "what must hold, as in response.p99<20ms"),
 		gateKeys[2]: about("boolean", "a run that does not meet it ends early"),
 	}, gateKeys[1])
+}
+
+// strictFlag declares --strict, which requires a verdict on every scenario.
+func (o *options) strictFlag() {
+	o.Toggle(flag(session, "strict",
+		"exit 3 if any scenario is undecided; else at least nine in ten must have passed, and safety\n"+
+			"under contention, late holders, crashes and lost answers"), "", &o.strict)
+}
+
+// weigh combines judgements into one verdict. The argument not lists scenarios that were not run. The argument cut is
+// the error that ended the command early; nil = it was not ended early.
+func (o *options) weigh(all []results.Judgement, not []results.NotRun, cut error) results.Whole {
+	classes, why := scenarios.Classes, ""
+	if o.strict {
+		classes = nil
+	}
+	if cut != nil {
+		why = cut.Error()
+	}
+	return results.Weigh(all, not, why, classes)
 }

@@ -3,11 +3,11 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"hammerlock/internal/human"
 	"hammerlock/internal/settings"
@@ -109,12 +109,8 @@ func (e Env) helpOfSection(c *cobra.Command, name string) (found bool) {
 	return found
 }
 
-// columns returns the width of the terminal, at most 120. Without a terminal it returns human.Width.
-func (e Env) columns() int {
-	if at := e.terminals[0]; at != nil {
-		if width, _, err := term.GetSize(int(at.Fd())); err == nil && width > 40 {
-			return min(width, 120)
-		}
-	}
-	return human.Width
+// The function below returns the names of a command's visible subcommands.
+func below(c *cobra.Command) []string {
+	shown := slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool { return sub.Hidden })
+	return human.Names(shown, (*cobra.Command).Name)
 }

@@ -15,18 +15,6 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// withoutValue returns the text of an error. If the error is a last flag without a value, the text has an example of
-// a value.
-func withoutValue(err error) string {
-	missing, ok := errors.AsType[*pflag.ValueRequiredError](err)
-	if !ok {
-		return err.Error()
-	}
-	f := missing.GetFlag()
-	return fmt.Sprintf("--%s: its value is missing, as in --%s %s", f.Name, f.Name,
-		cmp.Or(f.DefValue, strings.ToUpper(f.Value.Type())))
-}
-
 // meantFlag suggests a flag for an argument that is nearly one: misspelt, with one dash, or with a colon for "=".
 func meantFlag(arg string, good []string) string {
 	name := strings.TrimLeft(arg, "-")
@@ -82,14 +70,6 @@ func unknownFlag(c *cobra.Command, arg string, good []string) string {
 	return fmt.Sprintf("; see %s --help", c.CommandPath())
 }
 
-// longDash returns a hint on an argument that was pasted from a document which turned two dashes into one long dash.
-func longDash(arg string) string {
-	if name := strings.TrimLeft(arg, "–—"); name != arg {
-		return "; it begins with a long dash: type --" + name
-	}
-	return ""
-}
-
 // libraryCommands replaces the functions of "help" and "completion", which the library provides. With a wrong
 // argument, the library's functions would print help and exit with 0.
 func (e Env) libraryCommands(root *cobra.Command) {
@@ -135,12 +115,6 @@ func (e Env) shell(all []string) string {
 	return all[0]
 }
 
-// The function below returns the names of a command's visible subcommands.
-func below(c *cobra.Command) []string {
-	shown := slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool { return sub.Hidden })
-	return human.Names(shown, (*cobra.Command).Name)
-}
-
 // otherProgram returns the root command of verify for a command of bench, and that of bench for one of verify.
 func otherProgram(c *cobra.Command) *cobra.Command {
 	if other := (Env{}).verifyCommand(); c.Root().Name() != other.Name() {
@@ -165,3 +139,70 @@ func misplaced(c *cobra.Command, arg string) string {
 	}
 	return ""
 }
+
+// unknownFlags reports all unknown flags. The library was told to skip them, so this function parses the arguments
+// again. This time the library stops at an unknown flag, and parsing continues with the argument after it. No value
+// is set.
+func (o *options) unknownFlags(c *cobra.Command, args []string) {
+	f := c.Flags()
+	var good []string
+	f.VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			good = append(good, flag.Name)
+		}
+	})
+	f.ParseErrorsAllowlist.UnknownFlags = false
+	var unknown *pflag.NotExistError
+	for errors.As(f.ParseAll(args, func(*pflag.Flag, string) error { return nil }), &unknown) {
+		name, letters := "--"+unknown.GetSpecifiedName(), unknown.GetSpecifiedShortnames()
+		if letters != "" {
+			name = name[1:]
+		}
+		at := slices.IndexFunc(args, func(arg string) bool {
+			flag, _, _ := strings.Cut(arg, "=")
+			return flag == name || letters != "" && strings.HasPrefix(arg, "-") && strings.HasSuffix(arg, letters)
+		})
+		o.Mistake("", "%s: no such flag%s", name, unknownFlag(c, args[at], good))
+		args = args[at+1:]
+	}
+}
+
+// misspelt reports environment variables whose names are nearly those of flags. It ignores other unknown variables: a
+// script may use them, or Kubernetes may set them for a service called hammerlock.
+func (e Env) misspelt(o *options) {
+	if o.Flags.Lookup(settings.FileFlag) == nil {
+		return // the command reads no variables
+	}
+	var known []string
+	for _, v := range e.Environ {
+		variable, value, _ := strings.Cut(v, "=")
+		name, is := strings.CutPrefix(variable, settings.EnvironmentPrefix)
+		if !is || value == "" || slices.Contains(ownVariables, variable) {
+			continue
+		}
+		if known == nil {
+			known = append(variablesOf(e.benchCommand()), variablesOf(e.verifyCommand())...)
+		}
+		if hint := human.Meant(name, known); hint != "" && !slices.Contains(known, name) {
+			o.Mistake("", "%s: no such variable%s", variable, strings.Replace(hint, "mean ",
+				"mean "+settings.EnvironmentPrefix, 1))
+		}
+	}
+}
+
+// variablesOf lists the environment variables of a command and all its subcommands, without the prefix HAMMERLOCK_.
+func variablesOf(c *cobra.Command) (names []string) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		for _, name := range settings.Variables(f.Name) {
+			names = append(names, strings.TrimPrefix(name, settings.EnvironmentPrefix))
+		}
+	})
+	for _, sub := range c.Commands() {
+		names = append(names, variablesOf(sub)...)
+	}
+	return names
+}
+
+// ownVariables lists the environment variables that the suite sets for its child processes, which may call the suite.
+// They are not reported as misspelt.
+var ownVariables = []string{"HAMMERLOCK_CLOCK", "HAMMERLOCK_ENDS", "HAMMERLOCK_SYNCED"}

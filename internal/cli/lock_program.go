@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	_ "modernc.org/sqlite"
+
 	"hammerlock/internal/attach"
 	"hammerlock/internal/driver"
 	"hammerlock/locks"
@@ -64,3 +66,6 @@ func programs(parts, names []string) (list []string) {
 	}
 	return list
 }
+
+// autoLock is the value of --lock for the default lock of each topology. In a plan, that is the zero locks.Spec.
+const autoLock = "auto"

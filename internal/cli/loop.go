@@ -140,7 +140,7 @@ func (s *series) one(ctx context.Context, sig signals, st *step) error {
 // saved writes the extra files beside the run that was just saved in dir.
 func (s *series) saved(dir string) {
 	for _, x := range s.o.runFiles {
-		s.e.complain(x.saved(s, dir))
+		s.e.complain(x.saved(s.o, &s.reports, dir))
 	}
 }
 
@@ -181,16 +181,6 @@ func (s *series) foretell(job *harness.Job, times int) {
 		s.e.say(s.o, "%s on %s, about %v", human.Quantity(n, "run"), human.List(on(job)),
 			(job.Expected() * time.Duration(times)).Round(time.Second))
 	}
-}
-
-// The function on returns the names of a job's topologies.
-func on(job *harness.Job) (names []string) {
-	for i := range job.Combinations {
-		if name := job.Combinations[i].Topology.Name; !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // The method exit returns the exit code for runs that were judged, with its reason.

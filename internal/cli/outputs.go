@@ -13,30 +13,9 @@ import (
 	"slices"
 	"strings"
 
-	"hammerlock/internal/harness"
 	"hammerlock/internal/settings"
 	"hammerlock/results"
 )
-
-// output is something that a command can write about its runs. An output sets only the functions below that its kind
-// needs. They determine the kind of its flag.
-type output struct {
-	name, what string // name of the flag, and its help
-
-	// The function set declares the flag of an output that changes how runs are shown: as text, JSON, no lines, or a
-	// dashboard.
-	set func(*options, settings.Flag)
-	// The function open opens an output at a network address. The output stays open during all runs.
-	open func(ctx context.Context, e Env, o *options, address string) (show, error)
-	// The function write writes a file at the end. If it writes no bytes, the file is not created.
-	write func(io.Writer, *Document) error
-	// The function saved writes a file beside a run that was just saved in the directory dir.
-	saved func(s *series, dir string) error
-	// The function end writes a file at the end, without a flag. The function at returns the path of that file, so
-	// that it can be checked before the runs; "" = no check. The argument dir is the directory of the runs.
-	end func(Env, *result) error
-	at  func(e Env, dir string) string
-}
 
 // Outputs that several commands have. They do not include a run's record, history and certificate, which the harness
 // writes.
@@ -60,9 +39,10 @@ var (
 		what: "send the numbers of --metrics to an OpenTelemetry collector, as http://127.0.0.1:4318,\n" +
 			"now and then and at the end; OTEL_* variables say more",
 		set: func(o *options, f settings.Flag) { o.hasPlace(f, "url", collectorAddress, openOTLP) }}
-	planOutput   = output{name: "plan", what: "the settings, beside each run", saved: (*series).savePlan}
-	reportOutput = output{name: "report", what: "a page of each run, and one of all", saved: (*series).saveReport}
-	webOutput    = output{name: "web", open: openPage,
+	planOutput   = output{name: "plan", what: "the settings, beside each run", saved: (*options).savePlan}
+	reportOutput = output{name: "report", what: "a page of each run, and one of all",
+		saved: func(_ *options, r *reports, dir string) error { return r.save(dir) }}
+	webOutput = output{name: "web", open: openPage,
 		what: "show the runs live on a page that is the report at the end; " +
 			"its address has a secret, and is printed;\n" +
 			"without a host: on loopback only, as in :8080, or :0 for any free port"}
@@ -204,29 +184,6 @@ func (o *options) writeFiles(document any) (err error) {
 	return err
 }
 
-// show is an output that is open during the runs.
-type show interface {
-	tell(harness.Event)
-	// The method close ends the output after all runs. The argument page is the path of the report on all runs; empty
-	// = no report.
-	close(ctx context.Context, page string) error
-}
-
-type shows []show
-
-func (all shows) tell(event harness.Event) {
-	for _, x := range all {
-		x.tell(event)
-	}
-}
-
-func (all shows) close(ctx context.Context, page string) (err error) {
-	for _, x := range all {
-		err = errors.Join(err, x.close(ctx, page))
-	}
-	return err
-}
-
 // openShows opens the outputs with addresses. It opens none if the command line has mistakes. An address that cannot
 // be used is reported as a mistake in its flag.
 func (e Env) openShows(ctx context.Context, o *options) (all shows) {
@@ -267,17 +224,6 @@ func (o *options) planned(all ...output) {
 	settings.ValueOf(list).CommandLineOnly = true
 }
 
-// judgements converts runs into judgements, which reports for CI systems are made from. The argument out is the
-// directory of runs.
-func judgements(out string, runs []results.Run) (all []results.Judgement) {
-	for i := range runs {
-		j := runs[i].Judgement()
-		j.Saved = filepath.Join(out, runs[i].Name)
-		all = append(all, j)
-	}
-	return all
-}
-
 // stepSummary appends to the summary of a CI step, if the environment names a file for it.
 func (e Env) stepSummary(write func(io.Writer) error) error {
 	if path := e.Getenv(stepSummary); path != "" {
@@ -286,10 +232,15 @@ func (e Env) stepSummary(write func(io.Writer) error) error {
 	return nil
 }
 
-func writeFile(path string, mode int, write func(io.Writer) error) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|mode, 0o644)
-	if err != nil {
-		return err
+// answer writes the result to stdout, and errors of outputs to stderr. It returns the exit code.
+func (e Env) answer(o *options, r result) int {
+	write := r.text
+	if o.json {
+		write = encode(r.document)
 	}
-	return errors.Join(write(f), f.Close())
+	err := errors.Join(r.err, o.writeFiles(r.document))
+	for _, x := range always {
+		err = errors.Join(err, x.end(e, &r))
+	}
+	return e.end(r.exit, errors.Join(err, write(e.Stdout)))
 }

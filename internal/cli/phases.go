@@ -137,12 +137,6 @@ func (o *options) besidePhases() {
 	}
 }
 
-// The function said tells whether phases, a burst or agents replace the flag.
-func said(p *harness.Plan, flag string) bool {
-	return len(p.Phases) > 0 && slices.Contains(phasesSay, flag) || slices.Contains(burstSaid(p), flag) ||
-		slices.Contains(agentsSaid(p), flag)
-}
-
 // arrivalsFlag declares --arrivals. Its value is a distribution of the times between visits, or a trace: a file with
 // the time at which each visit is due.
 func (o *options) arrivalsFlag() {

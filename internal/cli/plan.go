@@ -3,26 +3,16 @@ package cli
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"hammerlock/faults"
 	"hammerlock/internal/driver"
 	"hammerlock/internal/harness"
 	"hammerlock/internal/settings"
-	"hammerlock/locks"
-	"hammerlock/scenarios"
 	"hammerlock/topologies"
-	"hammerlock/workload"
 )
 
 func (e Env) benchPlan() harness.Plan {
@@ -146,114 +136,9 @@ func (o *options) serverFlags() {
 		"for a first look with 4 workers\nat single and redlock (default: looked for)"), "path", &p.RedisServer)
 }
 
-// loadFlags declares the flags of a load, on locks or on a service. The argument patience is the help of the flag
-// --patience.
-func (o *options) loadFlags(patience string) {
-	p, w := &o.plan, &o.plan.Workload
-	o.Integer(flag(load, "workers", "how many visit at the same time"), &w.Workers, 0)
-	o.Integer(flag(load, "pages", "how many pages there are"), &w.Keys, 0)
-	settings.One(&o.Set, flag(load, "popularity", "how visits choose a page: even, zipf"), &w.Popularity,
-		settings.Words(workload.AllPopularities...))
-	o.Duration(flag(load, "duration", "how long to measure"), &p.Duration)
-	o.Duration(flag(load, "warmup", "how long to work before that"), &p.Warmup)
-	o.Duration(flag(load, "think", "closed loop: how long a worker rests between visits"), &w.Think)
-	o.Duration(flag(load, "patience", patience), &w.Wait)
-	o.Rate(flag(load, "rate", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)"),
-		&w.Rate)
-	o.arrivalsFlag()
-}
-
-func (o *options) seed(usage string) {
-	o.Add(flag(session, "seed", usage), "n", "", func(text string) error {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return errors.New("a whole number, 0 or more")
-		}
-		o.plan.Workload.Seed = n
-		return nil
-	})
-}
-
-func (o *options) out(usage string) { o.Text(flag(session, "out", usage), "dir", &o.plan.Out) }
-
-// arguments returns the flags with which the root command repeats a plan. They include topology, lock, seed, and
-// every setting that differs from its default. Phases stay in their file, which a flag names.
-func arguments(root *cobra.Command, p harness.Plan) (args []string) {
-	o := &options{Set: settings.New(), plan: p}
-	o.planFlags()
-	o.Flags.VisitAll(func(f *pflag.Flag) {
-		v := settings.ValueOf(f)
-		preset := v.Text == root.Flags().Lookup(f.Name).DefValue
-		if f.Name == "duration" && !p.Verify && len(p.Scenarios) == 0 {
-			preset = false // without a load, bench runs its default loads: see firstLoads
-		}
-		switch {
-		case said(&p, f.Name):
-		case v.Repeatable && v.Part != session:
-			for _, text := range v.Given {
-				args = append(args, "--"+f.Name, text)
-			}
-		case v.Part == session, v.Part == axis && v.Text == "", v.Part == setting && preset:
-		case v.Part == load && (preset || len(p.Scenarios) > 0), v.Part == instead && len(p.Scenarios) > 0:
-		case f.NoOptDefVal != "":
-			args = append(args, "--"+f.Name+"="+v.Text)
-		default:
-			args = append(args, "--"+f.Name, v.Text)
-		}
-	})
-	if len(p.Phases) > 0 {
-		args = append([]string{"--" + settings.FileFlag, p.File}, args...)
-	}
-	return append(append(args, coordinator(&p)...), "--seed", strconv.FormatUint(p.Workload.Seed, 10))
-}
-
-// repeat returns the command line that runs a plan again.
-func repeat(root *cobra.Command, p harness.Plan) string {
-	if p.Program != nil {
-		return repeatProgram(root, p.Program.Args)
-	}
-	parts := strings.Fields(root.CommandPath())
-	parts[0] = typed(parts[0])
-	for _, arg := range arguments(root, p) {
-		parts = append(parts, quote(arg))
-	}
-	return strings.Join(parts, " ")
-}
-
-// typed returns the path of a program such as "verify", for a user to paste. If this program was called as bin/bench,
-// it returns bin/verify.
-func typed(program string) string {
-	if own := os.Args[0]; !filepath.IsAbs(own) && slices.Contains([]string{"bench", "verify"}, filepath.Base(own)) &&
-		filepath.Dir(own) != "." {
-		return filepath.Join(filepath.Dir(own), program)
-	}
-	return program
-}
-
-// repeatRun returns a function. For one run of the plan, this function returns the command line that repeats the run.
-func repeatRun(root *cobra.Command, p harness.Plan) func(harness.Combination) string {
-	return func(x harness.Combination) string {
-		if x.Plan.Service != nil && p.Service == nil {
-			return repeatService(root, p, x.Lock.Name)
-		}
-		p.Topologies, p.Locks = []topologies.Spec{x.Topology}, []locks.Spec{x.Lock}
-		if x.Scenario.Name != "" {
-			p.Scenarios = []scenarios.Scenario{x.Scenario}
-		}
-		return repeat(root, p)
-	}
-}
-
 // folder returns the path of a directory for the runs of a plan. It contains the time and random letters, so that
 // commands started in the same second do not share a directory.
 func folder(p harness.Plan, what string) string {
 	return filepath.Join(p.Out, fmt.Sprintf("%s-%s-%s", what, time.Now().UTC().Format("20060102-150405"),
 		strings.ToLower(rand.Text()[:6])))
-}
-
-func quote(s string) string {
-	if s != "" && !strings.ContainsAny(s, " \t\n'\"\\$&|;<>()*?[]{}~#!`") {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -5,17 +5,16 @@ import (
 	"context"
 	"errors"
 	"io"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"hammerlock/internal/harness"
+	"hammerlock/internal/settings"
 	"hammerlock/results"
 	"hammerlock/results/compare"
 	"hammerlock/results/report"
-	"hammerlock/scenarios"
 )
 
 // The type rounds runs a plan --count times. Each round uses the next seed.
@@ -150,40 +149,16 @@ func (r *rounds) more(stop context.Context, job *harness.Job, number, loads int)
 	return true
 }
 
-// strictFlag declares --strict, which requires a verdict on every scenario.
-func (o *options) strictFlag() {
-	o.Toggle(flag(session, "strict",
-		"exit 3 if any scenario is undecided; else at least nine in ten must have passed, and safety\n"+
-			"under contention, late holders, crashes and lost answers"), "", &o.strict)
-}
-
-// weigh combines judgements into one verdict. The argument not lists scenarios that were not run. The argument cut is
-// the error that ended the command early; nil = it was not ended early.
-func (o *options) weigh(all []results.Judgement, not []results.NotRun, cut error) results.Whole {
-	classes, why := scenarios.Classes, ""
-	if o.strict {
-		classes = nil
-	}
-	if cut != nil {
-		why = cut.Error()
-	}
-	return results.Weigh(all, not, why, classes)
-}
-
-// replays returns the command line that replays the first failed run or, if none failed, the first run. It is empty
-// if there are no runs.
-func (o *options) replays(runs []results.Run) string {
-	if len(runs) == 0 {
-		return ""
-	}
-	shown := max(slices.IndexFunc(runs, func(r results.Run) bool { return r.Failed() }), 0)
-	return typed("bench") + " replay " + quote(filepath.Join(o.plan.Out, runs[shown].Name))
-}
-
-// repeats returns the command line that repeats the whole plan, not only one of its runs.
-func (o *options) repeats(c *cobra.Command, p harness.Plan) string {
-	if o.explores {
-		p.Scenarios = append([]scenarios.Scenario{exploreScenario}, p.Scenarios...)
-	}
-	return repeat(c, p)
+// planCommand makes a command that runs a plan. It adds a subcommand "run", which does the same.
+func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
+	o := newOptions(c, p)
+	o.allFlags()
+	do := interruptible(func(ctx context.Context, s signals, _ []string) int { return e.run(ctx, s, c, o) })
+	c.Args = takes(0, 0)
+	run := &cobra.Command{Use: "run", Hidden: true, Short: c.Short, Long: c.Long, Example: c.Example, Args: c.Args}
+	run.Flags().SortFlags = false
+	run.Flags().SetNormalizeFunc(settings.Normal)
+	run.Flags().AddFlagSet(c.Flags())
+	c.AddCommand(e.command(run, o, do))
+	return e.command(c, o, do)
 }

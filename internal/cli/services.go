@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
@@ -112,18 +111,4 @@ func serviceSchema() map[string]any {
 		"description": "services that lock by themselves, each visited under the load of the plan",
 		"type":        "array", "items": settings.ObjectSchema(properties, "visit", "count"),
 	}
-}
-
-// repeatService returns the command line that tests one service of a plan again; empty if there is no service of that
-// name.
-func repeatService(root *cobra.Command, p harness.Plan, name string) string {
-	if len(p.Phases) > 0 {
-		return repeat(root, p) // http does not accept a plan with several services
-	}
-	http, _, err := root.Root().Find([]string{"http"})
-	i := slices.IndexFunc(p.Services, func(s harness.Plan) bool { return s.Service.Name() == name })
-	if err != nil || i < 0 {
-		return ""
-	}
-	return repeat(http, p.Services[i])
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,7 +67,7 @@ func (e Env) soakCommand(p harness.Plan) *cobra.Command {
 	o.planned(webOutput, metricsOutput, jsonOutput, quietOutput)
 	return e.command(c, o, interruptible(func(ctx context.Context, sig signals, _ []string) int {
 		s.series = newSeries(e, c, o)
-		s.root, s.tolerant = e.verifyCommand(), true // each round is like a run of verify
+		s.root, s.tolerant = e.verifyFlags(), true // each round is like a run of verify
 		err := s.carryOut(ctx, sig, s.check, s.steps)
 		return s.answer(sig.stop, err)
 	}))
@@ -228,3 +229,15 @@ func (s soakLines) tell(harness.Event) {
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%d MB", n/1_000_000) }
+
+// disturbed disturbs the machine during a round, if --disturb is set. In every third round, busy loops run. In every
+// seventh round, the suite is stopped for a few seconds (SIGSTOP). The caller calls the result after the round.
+func (s *soaking) disturbed(round int) (end func()) {
+	switch {
+	case s.disturb && round%7 == 3:
+		return s.e.stopped(rand.New(rand.NewPCG(s.o.plan.Workload.Seed, uint64(round))))
+	case s.disturb && round%3 == 1:
+		return s.e.hogs()
+	}
+	return func() {}
+}

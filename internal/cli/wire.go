@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,22 +108,6 @@ func (c cuts) tell(e harness.Event) {
 
 func (c cuts) close(context.Context, string) error { return nil }
 
-// tapped adjusts the exit code of a watch that reads only a replication stream. The stream does not show waiting
-// clients, which leaves checks undecided. Then only a violation counts.
-func (o *options) tapped(x Exit) Exit {
-	switch w := o.plan.Program; {
-	case w == nil || !w.TapOnly:
-	case o.overheard && x.Code != Violation:
-		x = Exit{Violation, "the stream has shown violations"}
-	case x.Code == Inconclusive:
-		x = Exit{Passed, "the stream has shown no violation"}
-	}
-	return x
-}
-
-// endless tells whether the command runs until the user interrupts it. The interrupt is then a normal end.
-func (o *options) endless() bool { return o.plan.Program != nil && o.plan.Program.Command == "" }
-
 func (o *options) wireFlags() {
 	p, w := &o.plan, o.plan.Program
 	o.Flags.SetNormalizeFunc(func(f *pflag.FlagSet, name string) pflag.NormalizedName {
@@ -186,36 +169,6 @@ func (o *options) wireFlags() {
 	o.has(reportOutput, webOutput, metricsOutput, lingerOutput, otlpOutput, jsonOutput, quietOutput, dashboardOutput)
 }
 
-// wirePatterns declares the flags with patterns of keys to watch, and with variables for the watched program.
-func (o *options) wirePatterns(locks, data, env *[]string) {
-	pattern := func(text string) error {
-		if _, err := path.Match(text, ""); err != nil || text == "" {
-			return errors.New("a pattern is as those of KEYS: lock:*")
-		}
-		return nil
-	}
-	variable := func(text string) error {
-		if name, _, ok := strings.Cut(text, "="); !ok || name == "" {
-			return errors.New("a variable is NAME=TEXT, as in CACHE_URL={url}")
-		}
-		return nil
-	}
-	many := func(name, kind, usage string, to *[]string, check func(string) error) {
-		v := o.Add(flag(setting, name, usage), kind, "", func(text string) error {
-			*to = append(*to, text)
-			return check(text)
-		})
-		v.Repeatable, v.Given = true, slices.Clone(*to)
-	}
-	many("locks", "pattern", "the keys that are locks, as KEYS has patterns; may be given several times", locks,
-		pattern)
-	many("data", "pattern", "the keys that the locks guard: what is read and written under a lock shows lost updates",
-		data, pattern)
-	many("env", "name=text",
-		"a variable that the command gets besides $REDIS_URL, with {url}, {host}, {port}, {urls}, {nodes}, "+
-			"{sentinels} or {master} in it,\nas in DSN={host}:{port}; may be given several times", env, variable)
-}
-
 func holder(to *witness.Holder, text string) error {
 	by, arg, _ := strings.Cut(text, ":")
 	switch to.By = witness.By(by); {
@@ -229,24 +182,4 @@ func holder(to *witness.Holder, text string) error {
 		return errors.New("auto, token, connection or arg:N")
 	}
 	return nil
-}
-
-// repeatProgram returns the command line that repeats a watch. It contains no passwords.
-func repeatProgram(c *cobra.Command, given []string) string {
-	parts := []string{typed("verify"), "wire"}
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		v := settings.ValueOf(f)
-		if v == nil || v.Part == session {
-			return
-		}
-		for _, text := range v.Given {
-			if parts = append(parts, "--"+f.Name); f.NoOptDefVal == "" {
-				parts = append(parts, quote(text))
-			}
-		}
-	})
-	if len(given) > 0 {
-		parts = append(parts, "--")
-	}
-	return strings.Join(append(parts, human.Names(given, quote)...), " ")
 }
