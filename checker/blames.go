@@ -1,9 +1,7 @@
 package checker
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"hammerlock/history"
 	"hammerlock/internal/human"
@@ -63,20 +61,6 @@ func (b *blames[W]) into(v *Verdict, causes []string) (worst W) {
 
 func (b *blames[W]) excuseText(what string) string {
 	return fmt.Sprintf("excused: %s %s: %s", human.Count(b.excused), what, b.excuse)
-}
-
-// gravest sorts all causes by party: first those of the lock, then of the service, then of the holder. Within a party,
-// the cause with the most incidents comes first. If two have the same number, the one that began earlier comes first.
-func (f *findings) gravest(c *Case) []string {
-	order := slices.Clone(severity)
-	slices.SortStableFunc(order, func(a, b string) int {
-		n := cmp.Or(cmp.Compare(partyOf(a), partyOf(b)), cmp.Compare(f.incidents[b], f.incidents[a]))
-		if n == 0 && f.incidents[a] > 0 {
-			n = cmp.Compare(c.began(f.first[a]), c.began(f.first[b]))
-		}
-		return n
-	})
-	return order
 }
 
 // partyOf says who is to blame for a cause: 0 = the lock, 1 = the service, 2 = the holder.

@@ -19,13 +19,6 @@ type callErrors struct {
 	first                  *history.Op // the first prompt error
 }
 
-// endedInError tells whether a call ended in an error of the lock, rather than in a regular answer such as "busy".
-func endedInError(op *history.Op) bool {
-	refused := op.Outcome == history.Failed && op.Reason == history.Refused
-	unsupported := op.Outcome == history.Failed && op.Reason == history.Other && op.Kind == history.Extend
-	return (vainly(op) || refused) && !unsupported && op.Reason != history.Crashed && op.Reason != history.Canceled
-}
-
 // errorsInCalm blames calls that ended in an error before anything was broken. Two kinds of errors are not blamed,
 // because the machine may have caused them: a request without an answer, and an error that came late, such as a
 // timeout. If no call can be blamed, but most calls ended in errors, the verdict is inconclusive.

@@ -7,15 +7,6 @@ import (
 	"hammerlock/internal/human"
 )
 
-// manyErrors is the smallest number of failed calls for which the lock is blamed.
-const manyErrors = 20
-
-// vainly reports whether a call ended in an error of the lock, rather than in a regular answer.
-func vainly(op *history.Op) bool {
-	return op.Outcome == history.Unknown && op.Reason != history.Busy || op.Outcome == history.Failed &&
-		(op.Reason == history.Other || op.Reason == history.Unreachable)
-}
-
 func tried(op *history.Op) bool {
 	return awaited(op) && op.Return != history.Forever && op.Reason != history.Canceled
 }

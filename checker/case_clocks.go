@@ -9,31 +9,6 @@ import (
 	"hammerlock/history"
 )
 
-// scope says which clocks are compared with each other, and thus how much they may differ.
-type scope uint8
-
-const (
-	asRead     scope = iota // clocks are compared as they are: those of one process
-	onMachine               // clocks of the processes of one machine
-	everywhere              // all clocks
-)
-
-// half is the largest error of the clock of a hold's process. Two clocks differ by at most the sum of their errors.
-func (r *ruler) half(h *hold) time.Duration {
-	c := r.c
-	switch {
-	case r.scope == asRead || c.Processes < 2:
-		return 0
-	case int(h.Process) >= len(c.Bounds.Doubts):
-		return c.Bounds.Slack / 2
-	}
-	d := c.Bounds.Doubts[h.Process]
-	if r.scope == onMachine {
-		d.Offset = 0
-	}
-	return min(d.Own+d.Offset, c.Bounds.Slack)
-}
-
 // slack is the largest difference between the clocks of two processes.
 func (c *Case) slack(a, b int16) time.Duration { return c.Bounds.Between(a, b) }
 

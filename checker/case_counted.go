@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"cmp"
 	"slices"
 
 	"hammerlock/history"
@@ -79,11 +78,6 @@ func (c *Case) beginAnew() {
 			end = r.promised(op)
 		}
 	}
-}
-
-// byCalls compares two operations, given by their indices in Ops, by their calls.
-func (c *Case) byCalls(a, b int32) int {
-	return cmp.Or(cmp.Compare(c.Ops[a].Call, c.Ops[b].Call), cmp.Compare(a, b))
 }
 
 // entries counts the re-entries of a hold that certainly count, and those that may not: they had no answer, or there

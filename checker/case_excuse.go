@@ -137,37 +137,6 @@ func (c *Case) atWork(from, to time.Duration, can func(*history.Effect) bool) *w
 	return nil
 }
 
-// reaching is a list of windows, sorted by beginning. last[i] is the window among all[0] to all[i] that ends last.
-type reaching struct {
-	all  []*window
-	from []time.Duration
-	last []*window
-}
-
-func newReaching(list []*window) (r reaching) {
-	slices.SortStableFunc(list, func(a, b *window) int { return cmp.Compare(a.from, b.from) })
-	r.all = list
-	for i, w := range list {
-		if i > 0 && r.last[i-1].to > w.to {
-			w = r.last[i-1]
-		}
-		r.from, r.last = append(r.from, list[i].from), append(r.last, w)
-	}
-	return r
-}
-
-// find returns a window that was in force between two moments; nil if none exists.
-func (r *reaching) find(since, by time.Duration) *window {
-	n, found := slices.BinarySearch(r.from, by)
-	for found && n < len(r.from) && r.from[n] == by {
-		n++
-	}
-	if n == 0 || r.last[n-1].to < since {
-		return nil
-	}
-	return r.last[n-1]
-}
-
 // findLosses fills three lists of windows in which servers may forget something: planned faults, unplanned events of
 // the lock's servers, and unplanned events of the counter's server. If the history does not say how many nodes the
 // lock has, any server may be the counter's.
@@ -316,9 +285,6 @@ func (c *Case) wholes(key int32) (list []period) {
 	return list
 }
 
-// noticed is the longest time between the last moment at which a server was known to be well and the server's failure.
-const noticed = time.Second
-
 // outage returns the time by which clients had noticed the loss of a server. It looks at calls that began within one
 // second after the loss and had no answer, or did not reach a server. The result is the latest return of these calls;
 // the time of the loss if there are none.
@@ -360,3 +326,15 @@ func (c *Case) countsAgain(lost time.Duration) time.Duration {
 	}
 	return history.Forever
 }
+
+// Effects of unplanned events. A server that failed may have lost its keys. A server that took another role may lack
+// the last writes. If one of several independent sites fails, a majority is left: see findLosses.
+var (
+	failing = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true}
+	ofASite = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true,
+		Spares: true}
+	changing = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesWrites, Blocks: true}
+	// for a server that has only the counter and no locks, or a process without workers
+	counting = &history.Effect{Hits: []history.Party{history.Nobody}}
+	stoodFor = &history.Effect{Hits: []history.Party{history.Clients, history.Holders}, Blocks: true}
+)

@@ -158,16 +158,6 @@ func (c *Case) outermost() {
 	c.repeats = slices.DeleteFunc(c.repeats, func(i int32) bool { return inner[i] })
 }
 
-// link assigns an operation to a hold.
-type link struct{ hold, op int32 }
-
-// keep stores a hold's operations in Case.links.
-func (c *Case) keep(list []int32) part {
-	from := int32(len(c.links))
-	c.links = append(history.Reserve(&c.space, c.links, len(list)), list...)
-	return part{from, int32(len(c.links))}
-}
-
 // bind stores links in Case.links, sorted by hold and call, and gives each hold its part.
 func (c *Case) bind(links []link, of func(*hold) *part) {
 	slices.SortFunc(links, func(a, b link) int {
@@ -256,14 +246,6 @@ func (c *Case) assign(h *hold, i int32) {
 		}
 	case history.Lose:
 		h.Lost = min(h.Lost, op.Return)
-	}
-}
-
-// releases sets an operation as the first release of a hold.
-func (h *hold) releases(i int32, op *history.Op) {
-	h.Release, h.releaseCall, h.releaseReturn, h.ending, h.answer = i, op.Call, op.Return, maybe, op.Outcome
-	if op.Outcome == history.Failed && op.Reason == history.Lost {
-		h.ending = gone
 	}
 }
 

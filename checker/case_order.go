@@ -86,45 +86,6 @@ func (c *Case) before(ret, call time.Duration, a, b int16) bool {
 	return ret != history.Forever && ret < call-c.slack(a, b)
 }
 
-// end is the last time in the workers' records.
-func (c *Case) end() time.Duration {
-	var last time.Duration
-	for i := len(c.Ops) - 1; i >= 0; i-- {
-		if c.Ops[i].Worker < 0 {
-			continue
-		}
-		last = max(last, c.Ops[i].Call)
-		if c.Ops[i].Return != history.Forever {
-			return max(last, c.Ops[i].Return)
-		}
-	}
-	return last
-}
-
-// recorded is the time up to which the record of every process goes. If the record of a process was cut off earlier,
-// the process may have gone on. A process with an open call did nothing else, and a process that died did not go on,
-// so these two do not count.
-func (c *Case) recorded() time.Duration {
-	end := c.end()
-	if c.Partial == "" {
-		return end
-	}
-	last := map[int16]time.Duration{}
-	for i := range c.Ops {
-		op := &c.Ops[i]
-		switch {
-		case op.Kind == history.Crash:
-			last[op.Process] = history.Forever
-		case op.Worker >= 0:
-			last[op.Process] = max(last[op.Process], op.Return)
-		}
-	}
-	for _, at := range last {
-		end = min(end, at)
-	}
-	return end
-}
-
 // longest returns T2, the longest time for which a server may keep a lease. It does not ask whether the lock claims
 // that leases end.
 func (c *Case) longest(ttl time.Duration) time.Duration {

@@ -8,17 +8,6 @@ import (
 	"hammerlock/history"
 )
 
-// pauses are the times in which a process was paused, sorted and disjoint.
-type pauses struct {
-	list  []stoppage
-	until []time.Duration // until[i] is the sum of the lengths of list[0] to list[i]
-}
-
-type stoppage struct {
-	period
-	window *window // the first recorded gap of this pause
-}
-
 // reachesWorkers tells whether a pause affects workers or messages. The suite's own process may have no workers. Its
 // pauses still matter if it has network proxies, which a planned fault uses, or the proxy of a watched program.
 func (c *Case) reachesWorkers(gap *history.Op) bool {
@@ -143,15 +132,6 @@ func (p *pauses) late(since, deadline, at, least time.Duration) *window {
 	return p.last(deadline)
 }
 
-// Margin is the shortest pause of a process that excuses a missed renewal: a watchdog should keep a third of the lease
-// in reserve.
-func Margin(ttl time.Duration) time.Duration { return ttl / 3 }
-
-// Spare is the longest pause that alone does not make a holder late. It is used if only the total length of the pauses
-// is known. It is half of the lease time that remains after the visit. The other half is for delays before and after
-// the pause, which a busy machine causes.
-func Spare(ttl, hold time.Duration) time.Duration { return max(ttl-hold, 2) / 2 }
-
 // enough is the shortest pause that excuses a missed renewal. The pause must lie between the answer to the last
 // renewal and the end of the lease. It is a third of the lease, or less if little of the lease was left.
 func enough(h *hold, since, over time.Duration) time.Duration {
@@ -242,4 +222,12 @@ func (c *Case) stopped(process int16, from, to, least time.Duration) *window {
 		return nil
 	}
 	return w
+}
+
+// proof is the call from which the lease of a hold counts at a moment: its Acquire, or its last successful extension.
+func (c *Case) proof(h *hold, by time.Duration) *history.Op {
+	if n := lastProof(c, h, by); n >= 0 {
+		return &c.Ops[n]
+	}
+	return c.acquire(h)
 }

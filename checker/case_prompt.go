@@ -7,9 +7,6 @@ import (
 	"hammerlock/history"
 )
 
-// leastPatience is shorter than the timeout of any client.
-const leastPatience = 2 * time.Millisecond
-
 // mostAnswers is roughly the number of answers that promptness samples.
 const mostAnswers = 1 << 16
 
@@ -37,4 +34,17 @@ func (c *Case) promptness() time.Duration {
 		c.prompt = max(c.prompt, m.Driver.Median)
 	}
 	return c.prompt
+}
+
+// endedInError tells whether a call ended in an error of the lock, rather than in a regular answer such as "busy".
+func endedInError(op *history.Op) bool {
+	refused := op.Outcome == history.Failed && op.Reason == history.Refused
+	unsupported := op.Outcome == history.Failed && op.Reason == history.Other && op.Kind == history.Extend
+	return (vainly(op) || refused) && !unsupported && op.Reason != history.Crashed && op.Reason != history.Canceled
+}
+
+// vainly reports whether a call ended in an error of the lock, rather than in a regular answer.
+func vainly(op *history.Op) bool {
+	return op.Outcome == history.Unknown && op.Reason != history.Busy || op.Outcome == history.Failed &&
+		(op.Reason == history.Other || op.Reason == history.Unreachable)
 }

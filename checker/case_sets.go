@@ -67,26 +67,6 @@ func (c *Case) called(joint int32) string {
 	return fmt.Sprintf("page %d", joint)
 }
 
-// tangled examines a period in which no worker can have held any page. It returns, for each caller, an Acquire of
-// several pages that waited for at least half of the bound.
-func (l *livenessCheck) tangled(p period) (list []history.Op) {
-	if !l.Claims.Sets {
-		return nil
-	}
-	found := map[int32]bool{}
-	for i := range l.Ops {
-		op := &l.Ops[i]
-		if op.Kind != history.Acquire || op.Worker < 0 || found[l.Caller(op.Worker)] {
-			continue
-		}
-		if min(op.Return, p.to)-max(op.Call, p.from) >= l.bound/2 && l.partial(op) {
-			found[l.Caller(op.Worker)] = true
-			list = append(list, *op)
-		}
-	}
-	return list
-}
-
 var workerName = regexp.MustCompile(`\bw\d+\b`)
 
 // nameCallers replaces worker numbers in a verdict: the parts of a visit to several pages get the number of its worker.

@@ -9,63 +9,6 @@ import (
 	"hammerlock/history"
 )
 
-type period struct{ from, to time.Duration }
-
-// meets tells whether two periods overlap or touch.
-func (w period) meets(from, to time.Duration) bool { return from <= w.to && to >= w.from }
-
-// spans are disjoint periods in order.
-type spans []period
-
-// newSpans sorts periods and joins those that overlap.
-func newSpans(list []period) (s spans) {
-	slices.SortFunc(list, func(a, b period) int { return cmp.Compare(a.from, b.from) })
-	for _, p := range list {
-		if n := len(s); n > 0 && s[n-1].to >= p.from {
-			s[n-1].to = max(s[n-1].to, p.to)
-		} else {
-			s = append(s, p)
-		}
-	}
-	return s
-}
-
-// of finds the spans that overlap a period.
-func (s spans) of(p period) spans {
-	first, _ := slices.BinarySearchFunc(s, p.from, func(w period, from time.Duration) int {
-		return cmp.Compare(w.to, from)
-	})
-	end := first
-	for end < len(s) && s[end].from <= p.to {
-		end++
-	}
-	return s[first:end]
-}
-
-func (s spans) meets(from, to time.Duration) bool { return len(s.of(period{from, to})) > 0 }
-
-// without lists the parts of a period outside of the spans.
-func (s spans) without(p period) (rest []period) {
-	for _, w := range s.of(p) {
-		if w.from > p.from {
-			rest = append(rest, period{p.from, w.from})
-		}
-		p.from = w.to
-	}
-	if p.from < p.to {
-		rest = append(rest, p)
-	}
-	return rest
-}
-
-// length is the total length of the parts of a period that no span covers.
-func (s spans) length(p period) (sum time.Duration) {
-	for _, r := range s.without(p) {
-		sum += r.to - r.from
-	}
-	return sum
-}
-
 // apart is the largest number of periods that can be chosen so that no two overlap.
 func apart(list []period) (n int64) {
 	slices.SortFunc(list, func(a, b period) int { return cmp.Compare(a.to, b.to) })
@@ -126,9 +69,6 @@ func (c *Case) disturb() {
 	}
 	c.disturbed, c.displaced, c.hitches = newSpans(disturbed), newSpans(places), newSpans(hitches)
 }
-
-// fewKeys is the number of keys up to which servedAgain searches.
-const fewKeys = 64
 
 // servedAgain looks at the first grant of each page after a given moment, and returns the latest of these times. It
 // returns Forever if no page was granted after the moment, or if there are many pages.

@@ -1,38 +1,12 @@
 package checker
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	"hammerlock/history"
 	"hammerlock/internal/human"
-)
-
-// window is a period in which something happened that the lock cannot be blamed for. It is a planned fault, or an
-// unplanned event, such as a server that ended or a process that was paused. File case_excuse.go says what a
-// window excuses.
-type window struct {
-	period
-	op, heal int32 // indices in Ops; heal is -1 if it never ended
-	name     string
-	note     string
-	effect   *history.Effect
-	fault    bool // it was injected, or it is a role change that an injected fault explains
-	failed   bool // it could not be injected, but may have had an effect
-}
-
-// Effects of unplanned events. A server that failed may have lost its keys. A server that took another role may lack
-// the last writes. If one of several independent sites fails, a majority is left: see findLosses.
-var (
-	failing = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true}
-	ofASite = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true,
-		Spares: true}
-	changing = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesWrites, Blocks: true}
-	// for a server that has only the counter and no locks, or a process without workers
-	counting = &history.Effect{Hits: []history.Party{history.Nobody}}
-	stoodFor = &history.Effect{Hits: []history.Party{history.Clients, history.Holders}, Blocks: true}
 )
 
 // findWindows lists the windows in the order in which they began to have an effect.
@@ -90,10 +64,6 @@ func (c *Case) findWindows() {
 		})
 	c.findLosses()
 }
-
-// mostFailover is the longest time for which a former primary may be unaware of a promotion. With sentinels, 1.9 s were
-// seen on a busy machine.
-const mostFailover = 10 * time.Second
 
 // failovers extends the window of a promotion until the former primary is a replica of the new one. Until then the
 // former primary goes on serving, and its grants will be lost.
@@ -192,51 +162,4 @@ func (c *Case) dropPlanned(all []window) (list []window) {
 		}
 	}
 	return list
-}
-
-// unknownRecovery is used for deployments that do not say how long they need to recover.
-const unknownRecovery = 5 * time.Second
-
-func (c *Case) recovery() time.Duration { return cmp.Or(c.Bounds.Recovery, unknownRecovery) }
-
-// String names the window with its times.
-func (w *window) String() string {
-	s := fmt.Sprintf("%s from %s", w.name, clock(w.from))
-	if w.to != history.Forever {
-		s += " to " + clock(w.to)
-	}
-	if w.note != "" {
-		s += ": " + w.note
-	}
-	return s
-}
-
-// clock formats a time of the run.
-func clock(t time.Duration) string {
-	if t == history.Forever {
-		return "for ever"
-	}
-	return fmt.Sprintf("%.6f s", t.Seconds())
-}
-
-// who names a worker.
-func who(worker int32) string {
-	if worker < 0 {
-		return "the suite"
-	}
-	return fmt.Sprintf("w%02d", worker)
-}
-
-// name identifies a hold in a text, by its token in a few digits if it has one.
-func (c *Case) name(h *hold) string {
-	op := c.acquire(h)
-	if op.Token == 0 {
-		return "hold " + op.ID.String()
-	}
-	return "token " + short(op.Token)
-}
-
-// short formats a token in a few digits. It uses all bits, because hashes of similar texts may differ in few.
-func short(token uint64) string {
-	return fmt.Sprintf("%04x", uint16(token^token>>16^token>>32^token>>48))
 }

@@ -3,8 +3,6 @@ package checker
 import (
 	"fmt"
 	"slices"
-
-	"hammerlock/history"
 )
 
 // All lists the checkers in the order in which their verdicts are shown.
@@ -21,17 +19,6 @@ var All = []Checker{
 	once,
 	fairness,
 	linearizable,
-}
-
-// Checker judges one property.
-type Checker struct {
-	Name string
-	Doc  string
-	// Causes lists the causes with which its verdicts fail, the worst first.
-	Causes []string
-	// Applies tells whether the lock claims the property; nil = always. A property that is not claimed is not judged.
-	Applies func(*history.Header) bool
-	Check   func(*Case) Verdict
 }
 
 // Judge returns the verdict of every checker. An error says that checkers contradict each other, so that no verdict can

@@ -2,7 +2,6 @@ package checker
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,30 +10,6 @@ import (
 
 // A hold is exclusive, or has some of the lock's permits. Each reader has one permit, and any number of readers may
 // hold the lock. A semaphore has as many permits as it claims.
-
-// clash tells whether two holds exclude each other: one is exclusive, or there are not enough permits for both.
-func (c *Case) clash(a, b uint16) bool {
-	return a == 0 || b == 0 || c.Claims.Permits > 0 && int(a)+int(b) > c.Claims.Permits
-}
-
-// weight is the number of permits that a hold of a semaphore has.
-func (c *Case) weight(h *hold) int {
-	if h.Permits == 0 {
-		return c.Claims.Permits
-	}
-	return int(h.Permits)
-}
-
-// mode describes how a hold shares the lock; empty if it is exclusive.
-func (c *Case) mode(h *hold) string {
-	switch {
-	case h.Permits == 0:
-		return ""
-	case c.Claims.Permits == 0:
-		return ", as a reader,"
-	}
-	return fmt.Sprintf(", %d of %d permits,", h.Permits, c.Claims.Permits)
-}
 
 // semaphore does the work of the method pairs for a lock with permits: it compares sums of permits. It finds grants
 // that contradict the servers' promises, and then holders that relied on the lock for too long.
@@ -196,26 +171,4 @@ func (x *examiner) overbelieved(n int32, others []timed) {
 		return cmp.Compare(x.sweeper.assured(&x.c.holds[a.hold]), x.sweeper.assured(&x.c.holds[b.hold]))
 	})
 	x.collision(pair{first.hold, n})
-}
-
-// besides iterates over the readers that the writer of a pair collides with, except the reader of the pair.
-func (x *examiner) besides(p pair) func(yield func(pair) bool) {
-	return func(yield func(pair) bool) {
-		c, s, w := x.c, x.sweeper, &x.c.holds[p.second]
-		list, coupled := c.holdsOf(w.Key), c.Sites < 2
-		at, _ := slices.BinarySearch(list, p.second)
-		if !x.told.shared || w.Permits > 0 {
-			return
-		}
-		hi := s.slot(w, coupled).hi
-		for at--; at >= 0 && plus(c.holds[list[at]].Call, c.lease) > w.Call; at-- {
-			h := &c.holds[list[at]]
-			t := s.slot(h, coupled)
-			collides := h.Permits > 0 && h.Outcome == history.OK && list[at] != p.first && t.hi <= w.Call &&
-				t.end(t.lo) > hi
-			if collides && !yield(pair{list[at], p.second}) {
-				return
-			}
-		}
-	}
 }

@@ -98,13 +98,6 @@ func freeingText(c *Case, r *ruler, f finding) string {
 	return fmt.Sprintf("the release by %s was %s: %s", who(op.Worker), spanned(op), freed)
 }
 
-func spanned(op *history.Op) string {
-	if op.Return == history.Forever {
-		return fmt.Sprintf("called at %s and never answered", clock(op.Call))
-	}
-	return fmt.Sprintf("called at %s and answered at %s", clock(op.Call), clock(op.Return))
-}
-
 // disturbed lists faults and events between two moments.
 func disturbed(c *Case, from, to time.Duration) (story []string) {
 	for n := range c.windows {
@@ -183,15 +176,6 @@ func tellPhantom(c *Case, v *Verdict, f finding) {
 	default:
 		v.Story = append(v.Story, fmt.Sprintf("%s succeeded to %v it at %s", who(b.Worker), b.Kind, clock(b.Return)))
 	}
-}
-
-func granted(c *Case, h *hold) string {
-	s := fmt.Sprintf("%s was granted %s%s of page %d at %s", who(h.Worker), c.name(h), c.mode(h), h.Key,
-		clock(h.Return))
-	if h.TTL > 0 && c.Claims.Expires {
-		s += fmt.Sprintf(" for %s counted from %s", human.Duration(h.TTL), clock(h.Call))
-	}
-	return s
 }
 
 // promise says in words until when the first hold excluded all others.

@@ -8,9 +8,6 @@ import (
 	"hammerlock/history"
 )
 
-// pair has two holds that collide; first is the earlier one.
-type pair struct{ first, second int32 }
-
 // sweeper finds the pairs of holds of a key that collide. Its arrays are reused from key to key.
 type sweeper struct {
 	ruler

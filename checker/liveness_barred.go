@@ -9,14 +9,6 @@ import (
 	"hammerlock/internal/human"
 )
 
-// barred is a try that was refused although no worker can have held the lock. Several other tries had been refused
-// before it, more than collisions between tries explain.
-type barred struct {
-	stretch
-	try  *history.Op
-	last *hold // last hold before the try; nil = none
-}
-
 // bars finds the first barred try in each period in which no worker can have held the lock.
 func (l *livenessCheck) bars() []barred {
 	if l.refusedFree != nil {
@@ -51,19 +43,6 @@ func (l *livenessCheck) bars() []barred {
 	}
 	l.refusedFree = slices.DeleteFunc(list, func(b barred) bool { return b.try == nil })
 	return l.refusedFree
-}
-
-// barredBy returns a try that was refused because of a key that an earlier hold or try had left. No worker can have
-// held the lock at that time. It returns nil if there is no such try.
-func (l *livenessCheck) barredBy(op *history.Op, o *owner) *history.Op {
-	since := l.trace(op, o)[0].Return
-	for _, b := range l.bars() {
-		if b.key == l.joint(op.Key) && b.try.Call > since && b.try.Return < max(op.Call, op.Until) &&
-			(b.last == o.hold || o.hold == nil) {
-			return b.try
-		}
-	}
-	return nil
 }
 
 // writersBarred blames a lock that refuses a writer while no worker can hold the lock, for longer than the bound in

@@ -182,10 +182,6 @@ func (l *livenessCheck) left(found *history.Op, calls []*history.Op) bool {
 	return l.forgotten(found.Key, last, found.Call) != nil
 }
 
-// patientCall is the shortest time after which a library gives up waiting for a site. The request may then take effect
-// without the library's knowledge.
-const patientCall = 20 * time.Millisecond
-
 func (l *livenessCheck) quick(op *history.Op) bool { return op.Latency() < patientCall }
 
 // trace is the evidence about a key: the Acquire and release of its hold, or the refused try, and where the key
@@ -201,4 +197,17 @@ func (l *livenessCheck) trace(op *history.Op, o *owner) []history.Op {
 		list = append(list, l.Ops[o.refused-1])
 	}
 	return append(list, *op)
+}
+
+// barredBy returns a try that was refused because of a key that an earlier hold or try had left. No worker can have
+// held the lock at that time. It returns nil if there is no such try.
+func (l *livenessCheck) barredBy(op *history.Op, o *owner) *history.Op {
+	since := l.trace(op, o)[0].Return
+	for _, b := range l.bars() {
+		if b.key == l.joint(op.Key) && b.try.Call > since && b.try.Return < max(op.Call, op.Until) &&
+			(b.last == o.hold || o.hold == nil) {
+			return b.try
+		}
+	}
+	return nil
 }

@@ -11,51 +11,6 @@ import (
 	"hammerlock/internal/human"
 )
 
-// want computes l.wanted, the number of permits that must be free so that a waiting worker must be served. It is the
-// smallest number that a worker requests. If the lock serves in order, a worker may wait behind one that requests
-// more, so it is the largest number.
-func (l *livenessCheck) want() {
-	for i := range l.Ops {
-		if op := &l.Ops[i]; op.Kind == history.Acquire {
-			n := cmp.Or(int(op.Permits), l.Claims.Permits)
-			if l.wanted == 0 || (n < l.wanted) != l.Claims.Ordered && n != l.wanted {
-				l.wanted = n
-			}
-		}
-	}
-}
-
-// served reports whether a request for some permits must be granted as soon as the wanted number is free.
-func (l *livenessCheck) served(permits uint16) bool {
-	return l.Claims.Permits == 0 || cmp.Or(int(permits), l.Claims.Permits) <= l.wanted
-}
-
-// full runs the function visit for each period in which more than `most` permits are taken.
-func (s *sweeper) full(holds []int32, most int, held func(*hold) period, visit func(period)) {
-	var out heap // holds, the one that ends first is first
-	sum, since := 0, time.Duration(-1)
-	change := func(at time.Duration, by int) {
-		switch sum += by; {
-		case sum > most && since < 0:
-			since = at
-		case sum <= most && since >= 0:
-			visit(period{since, at})
-			since = -1
-		}
-	}
-	back := func(by time.Duration) {
-		for ; len(out) > 0 && out[0].at <= by; out.pop() {
-			change(out[0].at, -s.c.weight(&s.c.holds[out[0].hold]))
-		}
-	}
-	s.covers(holds, held, func(n int32, p period) {
-		back(p.from)
-		change(p.from, s.c.weight(&s.c.holds[n]))
-		out.push(timed{at: p.to, hold: n})
-	})
-	back(history.Forever)
-}
-
 // withheld blames periods longer than the bound in which the wanted permits of a semaphore were certainly free, but
 // tries were refused. Servers cannot have kept these permits for a worker.
 func (l *livenessCheck) withheld(left []stretch) {

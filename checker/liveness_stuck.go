@@ -179,9 +179,6 @@ func (l *livenessCheck) within(list []stretch, op *history.Op) int {
 	return -1
 }
 
-// aMoment is a silence that is negligible compared with the patience.
-const aMoment = patience / 20
-
 // silences lists the times in which no worker made a call or got an answer; nil if pauses are recorded.
 func (l *livenessCheck) silences() (list spans) {
 	if l.Bounds.Gap > 0 {

@@ -52,11 +52,6 @@ func (l *livenessCheck) naps() (list []nap) {
 	return list
 }
 
-// The lock is blamed in two cases. After more than fewUnheard releases in a row, all waiters slept for longer than the
-// bound; or more than someUnheard releases in a row were unheard. For each message that may have gone to a dead
-// listener, unheardEach more are allowed.
-const fewUnheard, someUnheard, unheardEach = 3, 20, 2
-
 // unheardRun is a series of releases of a page, none of which woke a waiter.
 type unheardRun struct {
 	first, last int32 // indices in Ops

@@ -11,19 +11,6 @@ import (
 	"hammerlock/internal/human"
 )
 
-// counted has the values of a page, if no operation names the store that it saw.
-type counted struct {
-	least        int64 // smallest value that was read or replaced
-	known        bool  // least is known
-	acknowledged int64
-	unknown      int64
-	final        int64
-	read         bool              // the page was read at the end
-	by           map[int64][]int32 // value -> acknowledged stores of it; all but one of them are lost
-	last         int32             // the acknowledged store that was answered last
-	doubled      int64             // number of stores that are lost because another one stored the same value
-}
-
 // byValues judges a history whose operations do not name stores. Each store writes one more than its visit read. So two
 // acknowledged stores of the same value have replaced the same store, and one of them is lost. The page must also have
 // grown by the number of acknowledged stores. Losses may stay hidden without a final value, or if stores had no answer.

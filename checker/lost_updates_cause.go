@@ -169,9 +169,6 @@ func (u *updates) load(store int32) int32 {
 	return at
 }
 
-// replacing identifies stores by their hold and the store that they replace.
-type replacing struct{ hold, seen history.ID }
-
 // stale finds loads that saw too old a store: a newer store had returned before the load was called. If the load's
 // visit lost its own store, that is blamed instead. Only the chain is examined: a page with another branch has
 // failed already.
@@ -288,4 +285,16 @@ func (u *updates) sentence(op *history.Op) string {
 		s += fmt.Sprintf(", without the lock: it had ended at %s", clock(h.trusted()))
 	}
 	return s
+}
+
+// wrong blames a store, or a value that was read. It returns false if an unplanned event explains it.
+func (u *updates) wrong(cause string, store, other int32) bool {
+	return u.blame(cause, witness{store, other}, u.explains(cause, store, other))
+}
+
+// loses counts a lost page view, unless it is excused.
+func (u *updates) loses(cause string, store, other int32) {
+	if u.wrong(cause, store, other) {
+		u.lost++
+	}
 }

@@ -9,37 +9,6 @@ import (
 	"hammerlock/model"
 )
 
-// PageStory is the cheapest story of a page, or of a part of it.
-type PageStory struct {
-	Key int32
-	model.Story
-}
-
-// Stories returns the stories of all pages of a history, by the model of its lock. If holds share the lock, each shared
-// hold has a story of its own, and the exclusive holds have one together.
-func Stories(h *history.History) ([]PageStory, error) {
-	c, err := Prepare(h)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Free()
-	var list []PageStory
-	for _, holds := range c.byKey {
-		alone, shared := c.split(holds)
-		parts := [][]int32{alone}
-		for _, n := range shared {
-			parts = append(parts, c.excluders(n, alone, shared))
-		}
-		for _, part := range parts {
-			if len(part) > 0 {
-				_, s := c.story(part)
-				list = append(list, PageStory{c.holds[part[0]].Key, s})
-			}
-		}
-	}
-	return list, nil
-}
-
 // mostOfAPart is the largest number of states that are searched for the story of a part of a page.
 const mostOfAPart = 10_000
 

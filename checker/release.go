@@ -16,10 +16,6 @@ var release = Checker{
 	Check:   checkRelease,
 }
 
-// releaseCauses lists the causes of failed verdicts of this checker, the worst first.
-var releaseCauses = []string{history.ForeignRelease, history.FalseRelease, history.DoubleRelease, history.FalseRefusal,
-	history.EqualTokens}
-
 func checkRelease(c *Case) Verdict {
 	var v Verdict
 	s := &releases{sweeper: newSweeper(c)}
@@ -101,12 +97,6 @@ func unheldText(c *Case, k *slip) string {
 		text += ": it freed the lock of " + who(c.holds[k.against].Worker)
 	}
 	return text
-}
-
-// releases judges the answers to releases.
-type releases struct {
-	*sweeper
-	blames[testimony]
 }
 
 // excuses counts answers that an unplanned event explains: servers forgot a hold, and then its release succeeded, or

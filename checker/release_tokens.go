@@ -38,3 +38,13 @@ func (s *releases) equalTokens() {
 		}
 	}
 }
+
+// releases judges the answers to releases.
+type releases struct {
+	*sweeper
+	blames[testimony]
+}
+
+// releaseCauses lists the causes of failed verdicts of this checker, the worst first.
+var releaseCauses = []string{history.ForeignRelease, history.FalseRelease, history.DoubleRelease, history.FalseRefusal,
+	history.EqualTokens}

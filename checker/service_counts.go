@@ -135,9 +135,6 @@ func (s *served) gaps(b *blames[testimony]) {
 	}
 }
 
-// most is the greatest count that all visits together can reach.
-func (s *served) most() int64 { return s.acknowledged() + int64(len(s.unknown)) }
-
 // windowOfCounts is the number of visits in a window for porcupine.
 const windowOfCounts = 300
 
