@@ -33,11 +33,19 @@ var libRueidislock = locks.Spec{
 		{Cause: history.Storm, Scenario: "cost", Sometimes: true},
 		// As in the scenario "renewal-cut": the leader cannot reach the servers, so it cannot renew.
 		{Cause: history.RenewalFailure, Scenario: "leader", Sometimes: true},
-		stays,
+		late, givesUp, stays,
 	},
 	Claims: history.Claims{Excludes: true, Expires: true, Renews: true}, Outlives: true,
 	Open: func(e locks.Env) (locks.Lock, error) { return newRueidis(e, rueidislock.LockerOption{}) },
 }
+
+// late is finding 2: a holder whose renewal waits for a dead server is told when the server is back. Another worker may
+// have been granted the lock a few milliseconds before.
+var late = locks.Expectation{Cause: history.RenewalFailure, Scenario: "forgetful", Sometimes: true}
+
+// givesUp is what the library does when a server refuses its renewal: it gives up the lock at once, although the lease
+// still lasts.
+var givesUp = locks.Expectation{Cause: history.PrematureLoss, Scenario: "refused-writes", Sometimes: true}
 
 // stays is the failure of a client that keeps its connection to a former primary. Only topologies without Sentinel
 // and without Cluster show it.
@@ -59,7 +67,7 @@ var libRueidislockNoLoop = locks.Spec{
 		libRueidislock.Expect[0], {Cause: history.RenewalFailure, Scenario: "leader"},
 		// On a slow machine, a try whose answers are late deletes its own key, and no client hears of that.
 		{Cause: history.Deadlock, Scenario: "lost-wakeup", Sometimes: true},
-		stays,
+		late, givesUp, stays,
 	},
 	Claims: libRueidislock.Claims, Outlives: true,
 	Open: func(e locks.Env) (locks.Lock, error) {
