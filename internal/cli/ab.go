@@ -47,7 +47,7 @@ const (
 func (e Env) abCommand(p harness.Plan, example string) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ab 'SETTINGS' 'SETTINGS'", Short: "compare two settings in turns, and tell a difference from noise",
-		Args: takes(2, 2),
+		Args: e.takes(2, 2),
 		Long: "ab runs two settings in turns (A B A' A' B A, and so on), so that what else happens on the machine\n" +
 			"happens to both. A' has the settings of A: what it shows against A is the noise floor, and only what\n" +
 			"goes beyond it is called a difference. Deployments stay up between the runs. Settings are flags\n" +

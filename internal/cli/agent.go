@@ -14,7 +14,7 @@ import (
 
 func (e Env) agentCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "agent", Short: "work for a coordinator on another machine: see --agents", Args: takes(0, 0),
+		Use: "agent", Short: "work for a coordinator on another machine: see --agents", Args: e.takes(0, 0),
 		Long: "agent joins a coordinator, a bench or verify with --agents, and lets workers of its runs work on\n" +
 			"this machine. It waits for a coordinator, serves one run after the other, and ends only if the\n" +
 			"coordinator cannot use it: it has another version or token. It dials out and listens nowhere. Its\n" +

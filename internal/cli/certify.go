@@ -19,7 +19,7 @@ import (
 
 func (e Env) certifyCommand() *cobra.Command {
 	c := &cobra.Command{Use: "certify RUN|FILE",
-		Short: "check the proofs of the verdicts on a saved history", Args: takes(1, 1),
+		Short: "check the proofs of the verdicts on a saved history", Args: e.takes(1, 1),
 		ValidArgsFunction: completeRuns,
 		Long: "certify checks the certificate of a saved run with a small program that shares no code with the\n" +
 			"judge: the instants of all calls where a verdict passed, a few calls that contradict each other\n" +

@@ -19,7 +19,7 @@ import (
 
 func (e Env) checkCommand() *cobra.Command {
 	c := &cobra.Command{Use: "check FILE|RUN...", Short: "judge a saved history again, without Redis",
-		Args:              takes(1, unlimited),
+		Args:              e.takes(1, unlimited),
 		ValidArgsFunction: completeRuns}
 	o := newOptions(c, harness.Default())
 	o.out("where runs are saved")

@@ -50,8 +50,9 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code i
 	e.terminals[0], _ = e.Stdout.(*os.File)
 	e.terminals[1], _ = e.Stderr.(*os.File)
 	e.Stdout, e.Stderr = human.Visible(e.Stdout), human.Visible(e.Stderr)
+	e.programs = func() []*cobra.Command { return []*cobra.Command{e.benchCommand(), e.verifyCommand()} }
 	root := tree(e)
-	version := &cobra.Command{Use: "version", Short: "print the version", Args: takes(0, 0)}
+	version := &cobra.Command{Use: "version", Short: "print the version", Args: e.takes(0, 0)}
 	o := newOptions(version, e.benchPlan())
 	root.AddCommand(e.manualCommand(), e.explainCommand(),
 		e.command(version, o, e.simple(o, func(context.Context, []string) error {
@@ -84,7 +85,7 @@ func (e Env) work(ctx context.Context) int {
 }
 
 func (e Env) manualCommand() *cobra.Command {
-	c := &cobra.Command{Use: "man DIR", Short: "write the manual pages to a directory", Args: takes(1, 1)}
+	c := &cobra.Command{Use: "man DIR", Short: "write the manual pages to a directory", Args: e.takes(1, 1)}
 	o := newOptions(c, harness.Plan{})
 	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
 		if err := os.MkdirAll(args[0], 0o755); err != nil {

@@ -36,7 +36,7 @@ func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, 
 		if o.list {
 			return ended(e.end(Exit{}, writeList(e.Stdout, e.knows())))
 		}
-		o.unknownFlags(c, e.Args)
+		e.unknownFlags(o, c)
 		if err := arguments(c, args); err != nil {
 			o.Mistake("", "%v", err)
 		}
@@ -73,7 +73,7 @@ func (e Env) simple(o *options, do func(ctx context.Context, args []string) erro
 
 // The function takes returns a check of the number of arguments. Its error about a superfluous argument suggests a
 // command or a flag that the user may have meant.
-func takes(least, most int) cobra.PositionalArgs {
+func (e Env) takes(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least {
 			return fmt.Errorf("missing argument: %s; see %s --help", c.UseLine(), c.CommandPath())
@@ -81,7 +81,7 @@ func takes(least, most int) cobra.PositionalArgs {
 		names := below(c)
 		var errs []error
 		for i := most; i < len(args); i++ {
-			command := misplaced(c, args[i])
+			command := e.misplaced(c, args[i])
 			hint := cmp.Or(command, human.Meant(args[i], names), valueOf(c, args[i]), longDash(args[i]))
 			if i == most {
 				hint = cmp.Or(hint, expected(c))
@@ -93,15 +93,6 @@ func takes(least, most int) cobra.PositionalArgs {
 		}
 		return errors.Join(errs...)
 	}
-}
-
-// expected returns the end of an error message: a list of the subcommands or, if there are none, a pointer to the
-// help.
-func expected(c *cobra.Command) string {
-	if names := below(c); len(names) > 0 {
-		return "; the commands are " + strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("; see %s --help", c.CommandPath())
 }
 
 // valueOf looks for a flag that accepts arg as its value, and returns a hint such as "did you mean --lock lease?".

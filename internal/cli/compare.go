@@ -74,7 +74,7 @@ func (c *comparing) shown() []results.Metric {
 func (e Env) compareCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "compare A B [C...]", Short: "tell what changed between saved runs, and what is noise",
-		Args: takes(2, unlimited),
+		Args: e.takes(2, unlimited),
 		Long: "compare reads saved runs and compares every side with the first: medians with their confidence\n" +
 			"intervals, and which differences are more than noise. A side is one or more runs, with commas in\n" +
 			"between: directories of runs or of several, patterns of them, or names (also their beginnings) where\n" +

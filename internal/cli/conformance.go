@@ -21,7 +21,7 @@ import (
 func (e Env) conformanceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "conformance LOCK", Short: "which claims of a lock hold, claim by claim, in half a minute",
-		Args: takes(1, 1),
+		Args: e.takes(1, 1),
 		Long: "conformance strains a lock with the scenarios that ask for its claims, and tells of each claim\n" +
 			"whether it holds, with the shortest story of what broke it. A lock that is in no catalogue is a\n" +
 			"program: docs/DRIVERS.md.",

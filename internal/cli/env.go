@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"hammerlock/internal/attach"
@@ -28,6 +29,8 @@ type Env struct {
 	// More has the locks, counters and topologies that another module adds to those of the suite.
 	More crew.Catalogue
 
+	// programs returns the root commands of bench and verify, for hints on what a user may have meant.
+	programs  func() []*cobra.Command
 	secrets   attach.Secrets
 	terminals [2]*os.File // terminals behind Stdout and Stderr, for a dashboard; nil = it is no terminal
 }

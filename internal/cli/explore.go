@@ -37,7 +37,7 @@ type exploreOptions struct {
 
 func (e Env) exploreCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "explore", Short: "every interleaving of a lock up to a bound, in virtual time", Args: takes(0, 0),
+		Use: "explore", Short: "every interleaving of a lock up to a bound, in virtual time", Args: e.takes(0, 0),
 		Long: "explore runs clients of a lock on a server in memory, in virtual time, and tries every order of\n" +
 			"their messages that has at most that many deviations from the plain one. A deviation is: another\n" +
 			"client comes first; a client is paused for longer than its lease; messages wait until a key expires;\n" +

@@ -19,7 +19,7 @@ import (
 
 func (e Env) exportCommand() *cobra.Command {
 	c := &cobra.Command{Use: "export RUN",
-		Short: "print a saved history as JSON lines, or write its violation as a test", Args: takes(1, 1),
+		Short: "print a saved history as JSON lines, or write its violation as a test", Args: e.takes(1, 1),
 		ValidArgsFunction: completeRuns,
 		Long: "export prints a saved history as JSON lines. With --test it writes what the worst verdict says as a\n" +
 			"test instead, in the language of the lock's library, which calls the library as --calls does. It\n" +

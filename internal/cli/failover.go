@@ -58,7 +58,7 @@ type failoverCell struct {
 func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "failover ['SETTINGS']...",
-		Short: "break the primary again and again: recovery, lost grants with an interval", Args: takes(0, mostSides),
+		Short: "break the primary again and again: recovery, lost grants with an interval", Args: e.takes(0, mostSides),
 		ValidArgsFunction: completeSettings,
 		Long: "failover injects a fault into each topology --kills times, each time into servers that were just\n" +
 			"started and are whole, and tells how long the lock was gone, and how often a grant was lost, two\n" +

@@ -114,3 +114,12 @@ func below(c *cobra.Command) []string {
 	shown := slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool { return sub.Hidden })
 	return human.Names(shown, (*cobra.Command).Name)
 }
+
+// expected returns the end of an error message: a list of the subcommands or, if there are none, a pointer to the
+// help.
+func expected(c *cobra.Command) string {
+	if names := below(c); len(names) > 0 {
+		return "; the commands are " + strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("; see %s --help", c.CommandPath())
+}

@@ -49,7 +49,7 @@ var retired = map[string]string{
 
 // unknownFlag returns a hint on an unknown flag: a similar flag, our name for another tool's flag, or the command
 // that has such a flag.
-func unknownFlag(c *cobra.Command, arg string, good []string) string {
+func (e Env) unknownFlag(c *cobra.Command, arg string, good []string) string {
 	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 	if instead := retired[name]; instead != "" {
 		return instead
@@ -60,7 +60,7 @@ func unknownFlag(c *cobra.Command, arg string, good []string) string {
 	if other := otherNames[name]; slices.Contains(good, other) {
 		return "; did you mean --" + other + "?"
 	}
-	for _, root := range []*cobra.Command{c.Root(), otherProgram(c)} {
+	for _, root := range []*cobra.Command{c.Root(), e.otherProgram(c)} {
 		for _, sub := range append([]*cobra.Command{root}, root.Commands()...) {
 			if f := sub.Flags().Lookup(name); f != nil && !f.Hidden && !sub.Hidden {
 				return fmt.Sprintf("; %s has it", sub.CommandPath())
@@ -90,7 +90,7 @@ func (e Env) libraryCommands(root *cobra.Command) {
 					good := append(human.Names(sections, func(s settings.Section) string { return s.Name }),
 						below(found)...)
 					return usage("help %s: no such command%s", rest[0],
-						cmp.Or(misplaced(c, rest[0]), human.Meant(rest[0], good), expected(found)))
+						cmp.Or(e.misplaced(c, rest[0]), human.Meant(rest[0], good), expected(found)))
 				}
 				return errors.Join(err, found.Help())
 			}
@@ -116,17 +116,15 @@ func (e Env) shell(all []string) string {
 }
 
 // otherProgram returns the root command of verify for a command of bench, and that of bench for one of verify.
-func otherProgram(c *cobra.Command) *cobra.Command {
-	if other := (Env{}).verifyCommand(); c.Root().Name() != other.Name() {
-		return other
-	}
-	return Env{}.benchCommand()
+func (e Env) otherProgram(c *cobra.Command) *cobra.Command {
+	all := e.programs()
+	return all[slices.IndexFunc(all, func(p *cobra.Command) bool { return p.Name() != c.Root().Name() })]
 }
 
 // misplaced suggests where the command arg exists: elsewhere in this program, or in the other program. The hint is
 // empty if it exists nowhere.
-func misplaced(c *cobra.Command, arg string) string {
-	root, other := c.Root(), otherProgram(c)
+func (e Env) misplaced(c *cobra.Command, arg string) string {
+	root, other := c.Root(), e.otherProgram(c)
 	if arg == other.Name() {
 		return fmt.Sprintf("; %s is a program of its own: %s --help", arg, arg)
 	}
@@ -143,7 +141,8 @@ func misplaced(c *cobra.Command, arg string) string {
 // unknownFlags reports all unknown flags. The library was told to skip them, so this function parses the arguments
 // again. This time the library stops at an unknown flag, and parsing continues with the argument after it. No value
 // is set.
-func (o *options) unknownFlags(c *cobra.Command, args []string) {
+func (e Env) unknownFlags(o *options, c *cobra.Command) {
+	args := e.Args
 	f := c.Flags()
 	var good []string
 	f.VisitAll(func(flag *pflag.Flag) {
@@ -162,7 +161,7 @@ func (o *options) unknownFlags(c *cobra.Command, args []string) {
 			flag, _, _ := strings.Cut(arg, "=")
 			return flag == name || letters != "" && strings.HasPrefix(arg, "-") && strings.HasSuffix(arg, letters)
 		})
-		o.Mistake("", "%s: no such flag%s", name, unknownFlag(c, args[at], good))
+		o.Mistake("", "%s: no such flag%s", name, e.unknownFlag(c, args[at], good))
 		args = args[at+1:]
 	}
 }
@@ -181,7 +180,9 @@ func (e Env) misspelt(o *options) {
 			continue
 		}
 		if known == nil {
-			known = append(variablesOf(e.benchCommand()), variablesOf(e.verifyCommand())...)
+			for _, p := range e.programs() {
+				known = append(known, variablesOf(p)...)
+			}
 		}
 		if hint := human.Meant(name, known); hint != "" && !slices.Contains(known, name) {
 			o.Mistake("", "%s: no such variable%s", variable, strings.Replace(hint, "mean ",

@@ -21,7 +21,7 @@ func (e Env) httpCommand(p harness.Plan) *cobra.Command {
 	}
 	own := func(example string) string { return "  " + strings.ReplaceAll(example, "NAME http", name+" http") }
 	c := &cobra.Command{
-		Use: "http --visit REQUEST --count REQUEST", Short: short, Args: takes(0, 0),
+		Use: "http --visit REQUEST --count REQUEST", Short: short, Args: e.takes(0, 0),
 		Long: "http visits a service that does its own locking: each visit is a request that adds one page view,\n" +
 			"all at once (--burst) or in any shape of load. It compares the acknowledged visits with the count at\n" +
 			"the end." + judged + "\n\n" +

@@ -24,7 +24,7 @@ const (
 
 func (e Env) replayCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "replay RUN", Short: "show a saved run in the dashboard", Args: takes(1, 1),
+		Use: "replay RUN", Short: "show a saved run in the dashboard", Args: e.takes(1, 1),
 		ValidArgsFunction: completeRuns,
 		Long: "replay shows a saved run of verify in the dashboard: its history has every operation. A run is a\n" +
 			"directory, or its name, or the beginning of its name, where runs are saved, as in latest. z shows\n" +

@@ -16,7 +16,7 @@ import (
 
 func (e Env) reportCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "report RUN...", Short: "print saved runs again, or write them as one page", Args: takes(1, unlimited),
+		Use: "report RUN...", Short: "print saved runs again, or write them as one page", Args: e.takes(1, unlimited),
 		ValidArgsFunction: completeRuns,
 		Long: "report prints the tables of saved runs: a run is a directory, or its name, or the beginning of its\n" +
 			"name, where runs are saved, as in latest. What is no run is passed over. With --html it writes one\n" +

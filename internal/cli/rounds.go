@@ -154,7 +154,7 @@ func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
 	o := newOptions(c, p)
 	o.allFlags()
 	do := interruptible(func(ctx context.Context, s signals, _ []string) int { return e.run(ctx, s, c, o) })
-	c.Args = takes(0, 0)
+	c.Args = e.takes(0, 0)
 	run := &cobra.Command{Use: "run", Hidden: true, Short: c.Short, Long: c.Long, Example: c.Example, Args: c.Args}
 	run.Flags().SortFlags = false
 	run.Flags().SetNormalizeFunc(settings.Normal)

@@ -36,7 +36,7 @@ func (e Env) planFileCommand(p harness.Plan) *cobra.Command {
 		if len(args) > 0 {
 			o.File = args[0]
 		}
-		return takes(0, 1)(c, args)
+		return e.takes(0, 1)(c, args)
 	}
 	return e.command(c, o, func(ctx context.Context, _ []string) int {
 		o.scenarios()
@@ -70,7 +70,7 @@ func (e Env) documents() map[string]func(io.Writer) error {
 func (e Env) schemaCommand() *cobra.Command {
 	names := slices.Sorted(maps.Keys(e.documents()))
 	c := &cobra.Command{
-		Use: "schema " + strings.Join(names, "|"), Args: takes(1, 1),
+		Use: "schema " + strings.Join(names, "|"), Args: e.takes(1, 1),
 		Short: "print the JSON Schema of a plan, of a saved run, of a record or of what --json prints",
 		Long: "schema prints a JSON Schema: of a plan, for editors; of run.json, the record of a saved run; of the\n" +
 			"record of a released library (record/runs); of the summary that bench --json prints. Their field\n" +

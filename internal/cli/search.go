@@ -50,7 +50,7 @@ type search struct {
 
 func (e Env) searchCommand(p harness.Plan, example string) *cobra.Command {
 	c := &cobra.Command{
-		Use: "search", Short: "find the highest rate that holds an objective", Args: takes(0, 0),
+		Use: "search", Short: "find the highest rate that holds an objective", Args: e.takes(0, 0),
 		Long: "search looks for the highest rate, or number of workers, at which an objective holds: by doubling\n" +
 			"until it breaks, then by bisection, then by looking again at both sides of the edge. It does not go\n" +
 			"beyond what the load generator can be believed at: then more is unknown, and the exit code 3.",

@@ -44,7 +44,7 @@ type soaking struct {
 
 func (e Env) soakCommand(p harness.Plan) *cobra.Command {
 	c := &cobra.Command{
-		Use: "soak", Short: "load, faults and scenarios in turn for hours, one verdict", Args: takes(0, 0),
+		Use: "soak", Short: "load, faults and scenarios in turn for hours, one verdict", Args: e.takes(0, 0),
 		Long: "soak strains locks until the time is over: a round of --duration at --rate with --fault on each,\n" +
 			"then a scenario, then the load again, and so on, each round with the next seed. Servers stay up from\n" +
 			"round to round, but for those that a fault broke. Each round is recorded, judged when its workers are\n" +

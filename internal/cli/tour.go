@@ -18,7 +18,7 @@ import (
 func (e Env) tourCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "tour", Short: "how locks fail, and why, told with a run for each chapter in about a minute",
-		Args: takes(0, 0),
+		Args: e.takes(0, 0),
 		Long: "tour tells how locks fail, recipe by recipe, up to the one that does not and to what no lock can\n" +
 			"prevent. Each chapter is a short run on real servers, with its verdict and the operations that prove\n" +
 			"it. One that shows too little, as on a busy machine, is run again, twice as long.",

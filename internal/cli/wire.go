@@ -53,7 +53,7 @@ func (e Env) wireCommand() *cobra.Command {
 			"  verify wire --topology single --locks 'lock:*' --data 'stock:*' -- node shop.js\n" +
 			"  verify wire --topology single --locks 'lock:*' --fault pause-program:2s@granted:5 -- php shop.php\n" +
 			"  verify wire --addr redis://10.0.0.1 --locks 'lock:*' --tap-only",
-		Args: takes(0, unlimited),
+		Args: e.takes(0, unlimited),
 	}
 	o := newOptions(c, e.wirePlan())
 	o.count = 1
