@@ -187,6 +187,15 @@ func (f *Folder) linkLatest() error {
 // Leave closes the files and keeps the directory with the suffix ".partial".
 func (f *Folder) Leave() error { return f.close() }
 
+// Left returns an error that tells where the files of a run are that could not be saved.
+func (f *Folder) Left() error {
+	dir := f.temp
+	if _, err := os.Stat(dir); err != nil {
+		dir = f.dir // it has its final name already
+	}
+	return fmt.Errorf("what was recorded is left in %s", dir)
+}
+
 // Discard deletes the directory of a run that could not take place.
 func (f *Folder) Discard() error { return errors.Join(f.close(), os.RemoveAll(f.temp)) }
 

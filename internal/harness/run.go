@@ -3,8 +3,6 @@ package harness
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
 	"time"
 
 	"hammerlock/checker"
@@ -100,7 +98,7 @@ func (x *Run) Do(ctx, stop context.Context) (_ *results.Run, err error) {
 	x.run.Took, x.longer = int64(time.Since(x.since)), x.howMuchLonger()
 	dir, err := x.folder.Commit(x.run)
 	if err != nil {
-		return x.run, err
+		return x.run, errors.Join(err, x.folder.Left())
 	}
 	x.tell(Event{Stage: Saved, Folder: dir, Run: x.run})
 	return x.run, nil
@@ -228,8 +226,7 @@ func (x *Run) died(all []history.Breakdown) {
 // giveUp deletes the files of a run that could not be completed. It keeps a recorded history, which may show why.
 func (x *Run) giveUp() error {
 	if x.combo.Plan.Verify {
-		return errors.Join(x.folder.Leave(),
-			fmt.Errorf("what was recorded is left in %s", filepath.Dir(x.folder.Path(results.HistoryFile))))
+		return errors.Join(x.folder.Leave(), x.folder.Left())
 	}
 	return x.folder.Discard()
 }
