@@ -78,14 +78,15 @@ func undecided(all []results.Claim) string {
 }
 
 func (e Env) conformance(stop context.Context, o *options, st *step, err error) int {
-	if err != nil || len(st.runs) == 0 {
+	if len(st.runs) == 0 {
 		return e.refuse(stop, o, err)
 	}
+	e.complain(err)
 	lock, runs := st.job.Combinations[0].Lock, st.runs
 	all := results.Conformance(lock.Claims, runs)
 	judged := judgements(o.plan.Out, runs)
 	whole := results.Weigh(judged, nil, "", nil)
-	x := exit(stop, whole, nil, nil)
+	x := exit(stop, whole, nil, err)
 	if x.Code == Inconclusive {
 		x = Exit{} // the exit code depends on undecided claims, not on undecided runs
 	}

@@ -166,9 +166,11 @@ func (s *soaking) inTurn(load, strained *harness.Job) {
 	}
 }
 
-// steps yields rounds until the time is over, or until inARow consecutive rounds could not be run.
+// steps yields rounds until the time is over, or until inARow consecutive rounds could not be run. If no round could
+// be run, the soak has failed, however short its time was.
 func (s *soaking) steps(yield func(*step) bool) {
-	for n, broken := 0, 0; time.Since(s.begun) < s.length && broken < inARow; n++ {
+	broken := 0
+	for n := 0; time.Since(s.begun) < s.length && broken < inARow; n++ {
 		st := &step{plan: s.rounds[n%len(s.rounds)]}
 		st.plan.Workload.Seed += uint64(n)
 		s.now = "load"
@@ -184,12 +186,12 @@ func (s *soaking) steps(yield func(*step) bool) {
 		if len(st.runs) > 0 && st.err == nil && (goesOn || st.runs[0].Partial == "") {
 			s.e.complain(s.take(&st.runs[0]))
 		}
-		if broken == inARow {
-			s.failure = fmt.Errorf("%d rounds in a row could not be carried out", broken)
-		}
 		if !goesOn {
 			return
 		}
+	}
+	if broken == inARow || broken > 0 && s.sum.Rounds == 0 {
+		s.failure = fmt.Errorf("%s in a row could not be carried out", human.Quantity(broken, "round"))
 	}
 }
 

@@ -64,19 +64,22 @@ func (e Env) tour(ctx context.Context, s signals, root *cobra.Command, o *option
 				x.failure = nil
 			}
 		})
-	all, exit := len(t.Chapters()), Exit{}
-	switch {
-	case err != nil || s.stop.Err() != nil:
+	if len(runs) == 0 {
 		return e.refuse(s.stop, o, err)
-	case wrong > 0:
-		exit = Exit{Violation, fmt.Sprintf("%d of %d chapters had another outcome than expected", wrong, all)}
-	case undecided > 0:
-		exit = Exit{Inconclusive, fmt.Sprintf("%d of %d chapters are inconclusive, and no other had an unexpected "+
-			"outcome", undecided, all)}
 	}
-	if exit.Reason != "" {
-		e.complain(errors.New(exit.Reason))
+	all, whole := len(t.Chapters()), results.Whole{}
+	if wrong > 0 {
+		whole.Failed = []string{fmt.Sprintf("%d of %d chapters had another outcome than expected", wrong, all)}
 	}
+	if undecided > 0 {
+		whole.Open = []string{fmt.Sprintf("%d of %d chapters are inconclusive, and no other had an unexpected outcome",
+			undecided, all)}
+	}
+	exit := exit(s.stop, whole, nil, err)
+	if err == nil && exit.Reason != "" {
+		err = errors.New(exit.Reason)
+	}
+	e.complain(err)
 	return e.answer(o, result{exit: exit, document: Document{Schema: schema, Exit: exit, Saved: x.dir, Runs: runs},
 		text: func(w io.Writer) error {
 			if exit.Code != Passed {
