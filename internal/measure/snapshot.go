@@ -42,6 +42,18 @@ type Snapshot struct {
 	Safety    Safety
 	Generator results.Generator
 	Board     *Board // all runs of a job with parallel runs; nil for other jobs
+	// Exploration is set if the snapshot shows an exploration. It has no measurements.
+	Exploration *Exploration
+}
+
+// Exploration is the state of an exploration in virtual time.
+type Exploration struct {
+	Schedules, Remaining int     // number of schedules that were run, and about how many follow
+	Speed                float64 // schedules per second
+	Deviations           int     // largest number of deviations in the current schedules
+	Took                 time.Duration
+	Text                 string // progress or, at the end, the verdict in a sentence
+	Verdict              string // PASS, FAIL or INCONCLUSIVE; empty until the end
 }
 
 // Board has the state of every run of a job. The other fields of the Snapshot show one of these runs.

@@ -103,6 +103,7 @@ type frame struct {
 	Nodes   [][3]string      `json:"nodes"`  // for each node: name, role, state
 	Lanes   *lanes           `json:"lanes"`
 	Done    []doneRun        `json:"done"`
+	Bare    bool             `json:"bare"` // there are no measurements, so the page shows no charts
 }
 
 // span is a fault or a phase, in the form that the report's script expects. To is -1 as long as it lasts.
@@ -130,6 +131,9 @@ func newFrame(m *measure.Snapshot, done []doneRun) *frame {
 		At: int64(m.At), To: int64(m.To),
 		Safety: safety(m), Tiles: tiles(m), Workers: m.Fairness.Workers, Done: done[max(len(done)-shownRuns, 0):],
 		Faults: []span{}, Phases: []span{}, Events: [][3]string{}, Nodes: [][3]string{},
+	}
+	if m.Exploration != nil {
+		f.Bare, f.Safety, f.Tiles = true, explored(m.Exploration), exploredTiles(m.Exploration)
 	}
 	if m.Head.Of > 1 {
 		f.Title = fmt.Sprintf("[%d/%d] %s", m.Head.Number, m.Head.Of, f.Title)
@@ -223,6 +227,29 @@ func tiles(m *measure.Snapshot) [][3]string {
 			cmp.Or(append(m.Generator.Reasons, "")[0], "its latencies are those of the lock")})
 	}
 	return all
+}
+
+// explored returns the verdict on an exploration so far, as in frame.Safety.
+func explored(x *measure.Exploration) []string {
+	switch x.Verdict {
+	case "":
+		return []string{"unsure", "…", "EXPLORING", cmp.Or(x.Text, "nothing was tried yet")}
+	case "PASS":
+		return []string{"pass", "✓", x.Verdict, x.Text}
+	case "FAIL":
+		return []string{"fail", "✕", "VIOLATED", x.Text}
+	}
+	return []string{"unsure", "?", x.Verdict, x.Text}
+}
+
+func exploredTiles(x *measure.Exploration) [][3]string {
+	remaining := "none known to follow"
+	if x.Remaining > 0 {
+		remaining = "about " + human.Count(int64(x.Remaining)) + " to go"
+	}
+	return [][3]string{{"Schedules", human.Count(int64(x.Schedules)), remaining},
+		{"Deviations", fmt.Sprintf("up to %d", x.Deviations), "in a schedule"},
+		{"Speed", fmt.Sprintf("%.0f/s", x.Speed), "for " + x.Took.Round(time.Second).String()}}
 }
 
 // encode returns v as JSON on one line. It panics if JSON cannot encode v, which does not happen with frames.

@@ -31,12 +31,13 @@ const (
 
 // Server serves the page of one job.
 type Server struct {
-	token  string
-	listen net.Listener
-	server *http.Server
-	active sync.WaitGroup
-	last   atomic.Pointer[measure.Snapshot]
-	stop   chan struct{}
+	token   string
+	listen  net.Listener
+	server  *http.Server
+	active  sync.WaitGroup
+	drawing sync.WaitGroup // draw, which ends before the other goroutines
+	last    atomic.Pointer[measure.Snapshot]
+	stop    chan struct{}
 
 	mu      sync.Mutex
 	readers int
@@ -72,7 +73,7 @@ func Start(address string) (*Server, error) {
 		fetched: make(chan struct{}, mostReaders), latest: latest{series: encode(&series{}), grown: 1}}
 	s.server = &http.Server{Handler: OwnHost(address, s), ReadHeaderTimeout: writeTimeout}
 	s.active.Go(func() { _ = s.server.Serve(listen) }) // it ends when the server is closed
-	s.active.Go(s.draw)
+	s.drawing.Go(s.draw)
 	return s, nil
 }
 
@@ -93,6 +94,7 @@ func (s *Server) Saved(name, file string) {
 // Close waits for them; the time farewell limits the wait.
 func (s *Server) Close(ctx context.Context, page string) {
 	close(s.stop)
+	s.drawing.Wait()
 	if _, err := os.Stat(page); err != nil {
 		page = ""
 	}
@@ -116,14 +118,14 @@ func (s *Server) Close(ctx context.Context, page string) {
 	s.active.Wait()
 }
 
-// draw makes frames from the latest snapshot, until the server ends.
+// draw makes frames from the latest snapshot. At the end of the job it makes one from the last snapshot.
 func (s *Server) draw() {
 	next := time.Tick(frameEvery)
 	var drawn *measure.Snapshot
-	for {
+	for over := false; !over; {
 		select {
 		case <-s.stop:
-			return
+			over = true
 		case <-next:
 		}
 		if last := s.last.Load(); last != drawn {

@@ -36,6 +36,7 @@ function show(run, f) {
   const done = document.getElementById("done");
   done.hidden = !f.done || !f.done.length;
   if (done.childElementCount !== (f.done || []).length) done.replaceChildren(...f.done.map(d => element("a", {href: d.link, text: d.name})));
+  for (const e of document.querySelectorAll("#run0 > :not(#tiles):not(#lanes)")) e.hidden = f.bare;
   run.faults = f.faults; run.phases = f.phases;
   run.workers = f.workers || [];
   lanes(run, f.lanes);
