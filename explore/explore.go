@@ -172,6 +172,9 @@ func (r *Report) Schedules() (n int) {
 	return n
 }
 
+// ran returns the number of schedules that were run, with the random ones.
+func (r *Report) ran() int { return r.Schedules() + r.Beyond.schedules() }
+
 // Unfinished tells whether the exploration is inconclusive only because it had too little time.
 func (r *Report) Unfinished() bool {
 	return r.Found == nil && slices.ContainsFunc(r.Levels, func(l Level) bool { return l.Left > 0 })

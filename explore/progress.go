@@ -14,6 +14,7 @@ type Progress struct {
 	Of         int           `json:"of,omitempty"`      // number of these schedules; 0 = as many as there is time for
 	Further    int           `json:"further,omitempty"` // rough number of schedules that follow, with more deviations
 	Random     bool          `json:"random,omitempty"`
+	Schedules  int           `json:"schedules"`         // number of all schedules that have run
 	Speed      float64       `json:"speed"`             // schedules per second
 	Left       time.Duration `json:"left_ns,omitempty"` // rest of the budget; 0 = no limit
 }
@@ -31,7 +32,8 @@ func (s *search) tell(p Progress) {
 		more *= float64(s.single) / float64(k) // of the k! orders of k deviations, one is run
 		p.Further += int(more)
 	}
-	p.Speed = float64(s.report.Schedules()+s.report.Beyond.schedules()) / time.Since(s.begun).Seconds()
+	p.Schedules = s.report.ran()
+	p.Speed = float64(p.Schedules) / time.Since(s.begun).Seconds()
 	if s.o.Budget > 0 {
 		p.Left = max(s.o.Budget-time.Since(s.begun), time.Millisecond)
 	}
@@ -60,6 +62,24 @@ func (p Progress) String() string {
 	}
 	return text
 }
+
+// Last returns the progress at the end of an exploration. Its Of counts the schedules that were not run.
+func (r *Report) Last() Progress {
+	p := Progress{Deviations: max(len(r.Levels)-1, 0), Schedules: r.ran()}
+	for _, l := range r.Levels {
+		p.Of += l.Left
+	}
+	if r.Beyond.schedules() > 0 {
+		p.Deviations = r.Beyond.Deviations
+	}
+	if r.Took > 0 {
+		p.Speed = float64(p.Schedules) / r.Took.Seconds()
+	}
+	return p
+}
+
+// Remaining returns the rough number of schedules that still have to run; 0 = unknown, or none.
+func (p *Progress) Remaining() int { return max(p.Of-p.Run, 0) + p.Further }
 
 // seconds converts a number of seconds to a duration, rounded up to whole seconds.
 func seconds(s float64) time.Duration { return time.Duration(math.Ceil(s)) * time.Second }

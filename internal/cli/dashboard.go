@@ -63,6 +63,7 @@ func (f *frames) next(e harness.Event) *measure.Snapshot {
 		*s = *f.last
 	}
 	s.Stage, s.Head.Number, s.Head.Of = string(e.Stage), e.Number, e.Of
+	s.Exploration = explorationOf(&e)
 	f.last = s
 	return s
 }

@@ -345,7 +345,7 @@ func (x *expecting) row(yield func(*step) bool, r *expectedRow) (goesOn bool) {
 func (x *expecting) part(stop context.Context, r *expectedRow, job *harness.Job, explores bool, since time.Duration,
 	not *[]results.NotRun) (begins bool) {
 	if explores {
-		left, _ := x.e.exploreFirst(stop, x.o, job)
+		left, _ := x.exploreFirst(stop, job)
 		*not = append(*not, left...)
 		return false
 	}

@@ -24,10 +24,12 @@ import (
 	"hammerlock/locks"
 	"hammerlock/locks/known"
 	"hammerlock/results"
+	"hammerlock/results/report"
 )
 
 type exploreOptions struct {
 	*options
+	e       Env
 	locks   []locks.Spec
 	o       explore.Options
 	replay  string
@@ -52,7 +54,7 @@ func (e Env) exploreCommand() *cobra.Command {
 			"  verify explore --lock plain-del,get-del,lease --sweep pause=0..2ttl\n" +
 			"  verify explore --replay results/runs/latest/explore.json",
 	}
-	x := &exploreOptions{options: newOptions(c, e.benchPlan()), locks: []locks.Spec{known.Locks[0]},
+	x := &exploreOptions{e: e, options: newOptions(c, e.benchPlan()), locks: []locks.Spec{known.Locks[0]},
 		o: explore.Defaults}
 	x.o.Random = true
 	settings.Some(&x.Set, flag(session, "lock", "these locks"), &x.locks,
@@ -82,7 +84,8 @@ func (e Env) exploreCommand() *cobra.Command {
 			"pause=0..2ttl, delay=0..2ttl (messages), hang=0..5ttl or clock=0..2ttl (servers)"), "range", &x.sweep)
 	x.Text(flag(session, "replay", "show a saved counterexample again: its explore.json"), "file", &x.replay)
 	x.out("where a counterexample is saved")
-	x.has(jsonOutput, quietOutput, output{name: "svg",
+	x.has(reportOutput, webOutput, metricsOutput, lingerOutput, otlpOutput, jsonOutput, quietOutput)
+	x.has(output{name: "svg",
 		what: "draw the first counterexample as a sequence diagram, or the sweep; without one nothing is written",
 		write: func(w io.Writer, _ *Document) error {
 			_, err := io.WriteString(w, x.picture)
@@ -96,50 +99,33 @@ func (e Env) exploreCommand() *cobra.Command {
 // explore explores each lock in turn, and returns the exit code for all of them. An exploration runs a lock in
 // virtual time, with many orders of messages.
 func (e Env) explore(ctx context.Context, s signals, x *exploreOptions) int {
-	var orders []explore.Orders
-	var all []explore.Report
-	var saved []string
-	var unsaved error
-	runs := &series{e: e, o: x.options, tells: true}
-	err := runs.carryOut(ctx, s, func(context.Context) (err error) {
-		orders, err = x.orders()
-		return err
-	}, func(yield func(*step) bool) {
-		for _, o := range orders {
-			st := &step{instead: func(_, stop context.Context) (*results.Run, error) {
-				var over func()
-				o.Tell, over = e.exploring(x.options, o.Lock)
-				r, dir, err := x.one(stop, o)
-				if over(); err != nil && r.Found == nil {
-					return nil, err
-				}
-				all, saved, unsaved = append(all, r), append(saved, dir), errors.Join(unsaved, err)
-				return nil, nil
-			}}
-			if !o.Replay {
-				st.title = fmt.Sprintf("exploring %s: %s", o.Lock, o.Options.Plan())
-			}
-			if !yield(st) {
-				return
-			}
-		}
-	})
-	if err == nil && x.sweep != "" && len(all) > 0 {
-		saved[0], err = x.saveSweep(all, runs.begun)
+	r := &explorations{series: &series{e: e, o: x.options, tells: true}, x: x}
+	r.page = func() string {
+		r.reports.close(e, x.plan.Out, report.Unsaved{})
+		return r.reports.last(x.plan.Out)
 	}
-	if err != nil || len(all) == 0 {
+	err := r.carryOut(ctx, s, func(context.Context) (err error) {
+		r.orders, err = x.orders()
+		return err
+	}, r.steps)
+	if len(r.all) == 0 {
 		return e.refuse(s.stop, x.options, err)
 	}
-	exit := exploreExit(all)
-	defer func() { e.complain(unsaved) }()
+	e.complain(err)
+	exit := exit(s.stop, weighExplored(r.all), nil, err)
+	defer func() { e.complain(r.unsaved) }()
 	document := struct {
 		Schema   int              `json:"schema"`
 		Exit     Exit             `json:"exit"`
 		Saved    []string         `json:"saved"`
 		Explored []explore.Report `json:"explored"`
-	}{schema, exit, saved, all}
-	text := func(w io.Writer) error { return writeExplored(w, all, saved) }
-	return e.answer(x.options, result{exit: exit, document: document, text: text})
+	}{schema, exit, r.dirs, r.all}
+	text := func(w io.Writer) error { return writeExplored(w, r.all, r.dirs) }
+	dir := ""
+	if x.replay == "" {
+		dir = x.plan.Out
+	}
+	return e.answer(x.options, result{exit: exit, document: document, text: text, dir: dir, judged: r.judged})
 }
 
 // The method orders collects all mistakes, and returns the explorations to run.
@@ -232,6 +218,7 @@ func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.
 	if err != nil {
 		return r, "", err
 	}
+	x.foundKilled(folder)
 	o.File, o.Command = folder.Path(results.HistoryFile), x.command(o)
 	run := harness.Explored(name, o.Lock, o.Command, &o.Options)
 	if r, err = explore.InProcess(stop, o); err != nil || r.Found == nil {
@@ -246,12 +233,21 @@ func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.
 		err = os.WriteFile(folder.Path(explore.ReportFile), append(text, '\n'), 0o644)
 	}
 	if err != nil {
-		return r, "", errors.Join(err, folder.Leave())
+		return r, "", errors.Join(err, folder.Leave(), folder.Left())
 	}
 	run.Label, run.Verdicts = "explored: one schedule in virtual time; its times say nothing about Redis",
 		r.Found.Verdicts
-	dir, err = folder.Commit(run)
+	if dir, err = folder.Commit(run); err != nil {
+		err = errors.Join(err, folder.Left())
+	}
 	return r, dir, err
+}
+
+// foundKilled tells the user about the histories of killed runs that OpenFolder found.
+func (x *exploreOptions) foundKilled(f *results.Folder) {
+	for _, dir := range f.Killed {
+		x.e.foundKilled(dir)
+	}
 }
 
 // command returns the command line that repeats the exploration o.
@@ -269,20 +265,21 @@ func (x *exploreOptions) command(o explore.Orders) string {
 		o.Options.TTL, o.Options.Hold, o.Options.Pause) + further
 }
 
-func exploreExit(all []explore.Report) Exit {
-	code := map[checker.Status]int{checker.Fail: Violation, checker.Inconclusive: Inconclusive}
-	for _, status := range []checker.Status{checker.Fail, checker.Inconclusive} {
-		var reasons []string
-		for _, r := range all {
-			if r.Status == status {
-				reasons = append(reasons, r.Lock+": "+r.Verdict())
-			}
+// weighExplored makes one verdict from all explorations.
+func weighExplored(all []explore.Report) results.Whole {
+	w := results.Whole{Status: checker.Pass}
+	for _, r := range all {
+		switch reason := r.Lock + ": " + r.Verdict(); r.Status {
+		case checker.Pass:
+			continue
+		case checker.Fail:
+			w.Failed = append(w.Failed, reason)
+		default:
+			w.Open = append(w.Open, reason)
 		}
-		if len(reasons) > 0 {
-			return Exit{code[status], joined(reasons)}
-		}
+		w.Status = checker.Inconclusive
 	}
-	return Exit{}
+	return w
 }
 
 func writeExplored(w io.Writer, all []explore.Report, saved []string) error {
@@ -300,6 +297,9 @@ func writeExplored(w io.Writer, all []explore.Report, saved []string) error {
 	if all[0].Envelope != nil { // a sweep: print the values at which the locks fail
 		p.Line("")
 		p.Err = errors.Join(p.Err, explore.WriteEnvelopes(w, all))
+		if saved[0] == "" {
+			return p.Err
+		}
 		p.Line("\nsaved in %[1]s; as a page with the picture: bench report %[1]s --html sweep.html", saved[0])
 		return p.Err
 	}
@@ -337,8 +337,9 @@ func (x *exploreOptions) saveSweep(all []explore.Report, started time.Time) (str
 	if err != nil {
 		return "", err
 	}
+	x.foundKilled(dir)
 	if err := os.WriteFile(dir.Path(results.EnvelopeFile), b.Bytes(), 0o644); err != nil {
-		return "", errors.Join(err, dir.Leave())
+		return "", errors.Join(err, dir.Leave(), dir.Left())
 	}
 	return dir.Commit(run)
 }

@@ -15,10 +15,11 @@ import (
 // exploreFor is the time limit for exploring one lock, in real time. Most locks take a second or two.
 const exploreFor = 20 * time.Second
 
-// exploreFirst explores each lock of a job once, and adds the judgements to o.explored. The result not has the locks
+// exploreFirst explores each lock of a job once, and adds the judgements to the options. The result not has the locks
 // that cannot be explored or ran out of time. The result further tells whether the job's runs should follow.
-func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (not []results.NotRun, further bool) {
-	x := &exploreOptions{options: o}
+func (s *series) exploreFirst(stop context.Context, job *harness.Job) (not []results.NotRun, further bool) {
+	e, o := s.e, s.o
+	x := &exploreOptions{e: e, options: o}
 	job.Earlier = map[string]time.Duration{}
 	for i := range job.Combinations {
 		lock := &job.Combinations[i].Lock
@@ -36,7 +37,9 @@ func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (n
 		}
 		e.say(o, "exploring %s", lock.Name)
 		begun := time.Now()
+		shown := s.watch(&orders, i+1, len(job.Combinations))
 		r, dir, err := x.one(stop, orders)
+		shown.over()
 		job.Earlier[lock.Name] = time.Since(begun)
 		switch {
 		case err != nil && stop.Err() != nil:
@@ -57,6 +60,7 @@ func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (n
 			j := explored(r, dir, x.command(orders))
 			j.Took = job.Earlier[lock.Name]
 			o.explored = append(o.explored, j)
+			shown.end(&r, &j)
 		}
 		if r.Found != nil && o.plan.FailFast {
 			return not, false

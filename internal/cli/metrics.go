@@ -142,27 +142,9 @@ func (m *numbers) Collect(to chan<- prometheus.Metric) {
 		picture = &measure.Snapshot{}
 	}
 	w := e.Combination.Plan.Program
-	alone := w != nil && w.TapOnly // a replication stream does not show clients that wait
+	alone := w != nil && w.TapOnly || e.Explored != nil // neither of them shows clients that wait
 	labels := prometheus.Labels{"topology": e.Combination.Topology.Name, "lock": e.Combination.Lock.Name}
-	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
-	all := []single{
-		{"run", "number of the run that goes on, and of how many", gauge, float64(e.Number), "of", strconv.Itoa(e.Of)},
-		{"phase", "1 for what the suite is doing", gauge, 1, "phase", string(e.Stage)},
-		{"elapsed_seconds", "since the workers of the run were let loose", gauge, e.Live.At.Seconds(), "", ""},
-		{"violations_total", "violations of safety: those proved while the run goes on, then those of its verdicts",
-			counter, float64(max(picture.Safety.Violations, m.ended.violations(e.Name))), "", ""},
-		{"faults_total", "faults that were injected in the run", counter, float64(picture.Injected), "", ""},
-		{"active_faults", "faults that are in force", gauge, float64(len(picture.Active)), "", ""},
-	}
-	if !alone {
-		all = append(all,
-			single{"waiting_workers", "workers that wait for a lock", gauge, float64(e.Live.Waiting), "", ""},
-			single{"unserved_seconds", "for how long a page has been unavailable that still is, the longest", gauge,
-				e.Live.Unserved.Seconds(), "", ""},
-			single{"starving_workers", fmt.Sprintf("workers with less than %.0f %% of an even share of the visits",
-				100*results.StarvingShare), gauge, float64(picture.Fairness.Starving), "", ""})
-	}
-	for _, s := range all {
+	for _, s := range m.singles(e, picture, alone) {
 		more := maps.Clone(labels)
 		if s.label != "" {
 			more[s.label] = s.is
@@ -173,7 +155,7 @@ func (m *numbers) Collect(to chan<- prometheus.Metric) {
 	if picture.Fairness.Jain > 0 && !alone {
 		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_fairness_jain",
 			"Jain's index of the workers' visits: 1 if all have as many", nil, labels),
-			gauge, picture.Fairness.Jain)
+			prometheus.GaugeValue, picture.Fairness.Jain)
 	}
 	m.ended.collect(to, e)
 	if e.Locks != nil {
@@ -187,4 +169,34 @@ func (m *numbers) Collect(to chan<- prometheus.Metric) {
 	to <- histogram(prometheus.NewDesc("hammerlock_response_seconds",
 		"from when a visit was due to its end, of those within the measurement that went well", nil, labels),
 		&picture.Answered)
+}
+
+// singles returns the metrics of an event that have one value. If alone is true, those about waiting clients are
+// missing.
+func (m *numbers) singles(e *harness.Event, picture *measure.Snapshot, alone bool) []single {
+	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
+	all := []single{
+		{"run", "number of the run that goes on, and of how many", gauge, float64(e.Number), "of", strconv.Itoa(e.Of)},
+		{"phase", "1 for what the suite is doing", gauge, 1, "phase", string(e.Stage)},
+		{"violations_total", "violations of safety: those proved while the run goes on, then those of its verdicts",
+			counter, float64(max(picture.Safety.Violations, m.ended.violations(e.Name))), "", ""},
+	}
+	if e.Explored != nil {
+		all = append(all, exploredNumbers(e)...)
+	} else {
+		all = append(all,
+			single{"elapsed_seconds", "since the workers of the run were let loose", gauge, e.Live.At.Seconds(),
+				"", ""},
+			single{"faults_total", "faults that were injected in the run", counter, float64(picture.Injected), "", ""},
+			single{"active_faults", "faults that are in force", gauge, float64(len(picture.Active)), "", ""})
+	}
+	if !alone {
+		all = append(all,
+			single{"waiting_workers", "workers that wait for a lock", gauge, float64(e.Live.Waiting), "", ""},
+			single{"unserved_seconds", "for how long a page has been unavailable that still is, the longest", gauge,
+				e.Live.Unserved.Seconds(), "", ""},
+			single{"starving_workers", fmt.Sprintf("workers with less than %.0f %% of an even share of the visits",
+				100*results.StarvingShare), gauge, float64(picture.Fairness.Starving), "", ""})
+	}
+	return all
 }

@@ -49,7 +49,9 @@ func (s *endedRuns) collect(to chan<- prometheus.Metric, e *harness.Event) {
 	c := runCollector{to: to}
 	for _, r := range all {
 		labels := prometheus.Labels{"topology": r.Topology, "lock": r.Lock, "run": r.Name}
-		c.run(labels, r.Visits, r.Errors, r.Wire != "")
+		if !r.Explored {
+			c.run(labels, r.Visits, r.Errors, r.Wire != "")
+		}
 		for _, v := range r.Verdicts {
 			c.send("verdict", "1 for each verdict on a run that is over", prometheus.GaugeValue, 1,
 				with(with(with(labels, "scenario", r.Scenario), "check", v.Checker), "verdict",
@@ -59,7 +61,7 @@ func (s *endedRuns) collect(to chan<- prometheus.Metric, e *harness.Event) {
 			e = &harness.Event{} // the run of the event has ended, and is already in the list
 		}
 	}
-	if e.Name != "" {
+	if e.Name != "" && e.Explored == nil {
 		labels := prometheus.Labels{"topology": e.Combination.Topology.Name, "lock": e.Combination.Lock.Name,
 			"run": e.Name}
 		c.run(labels, e.Live.Visits, e.Live.Kinds, e.Combination.Plan.Program != nil)

@@ -134,7 +134,7 @@ func (r *rounds) more(stop context.Context, job *harness.Job, number, loads int)
 		r.foretell(job, o.count)
 	}
 	if number == 0 && o.explores {
-		if r.not, begins = e.exploreFirst(stop, o, job); !begins {
+		if r.not, begins = r.exploreFirst(stop, job); !begins {
 			r.over = true
 			return false
 		}

@@ -27,7 +27,7 @@ func (p *livePage) tell(e harness.Event) {
 	if e.Controls != nil {
 		return
 	}
-	if e.Stage == harness.Saved {
+	if e.Stage == harness.Saved && e.Folder != "" {
 		p.server.Saved(e.Combination.Name(), filepath.Join(e.Folder, report.File))
 	}
 	p.server.Publish(p.next(e))

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"hammerlock/explore"
 	"hammerlock/faults"
 	"hammerlock/history"
 	"hammerlock/internal/deployment"
@@ -75,9 +76,16 @@ type Event struct {
 	// run has started. Any goroutine may call it.
 	Locks    func() measure.LockState
 	Controls *measure.Controls
+	Explored *Exploration // set in all events of an exploration, which has no measurements; nil in those of a run
 	Took     time.Duration
 	Folder   string       // directory of a saved run
 	Run      *results.Run // record of a saved run
+}
+
+// Exploration is the state of an exploration: its progress and, when it has ended, its result.
+type Exploration struct {
+	explore.Progress
+	Result *explore.Report
 }
 
 // Stage is what a job is doing.
