@@ -84,12 +84,17 @@ func encoder(w io.Writer) *json.Encoder {
 	return enc
 }
 
+// writeFile writes a file, or appends to it. It removes a new file that it could not write as a whole, because a part
+// could be taken for a result.
 func writeFile(path string, mode int, write func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|mode, 0o644)
 	if err != nil {
 		return err
 	}
-	return errors.Join(write(f), f.Close())
+	if err = errors.Join(write(f), f.Close()); err != nil && mode == os.O_TRUNC {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
 }
 
 // undecided returns Inconclusive with the reason why, instead of Passed. If the argument why is empty or the code is

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -55,5 +58,30 @@ func TestAnErrorLeavesEarlierVerdicts(t *testing.T) {
 	}
 	if stderr.String() != "error: no space left on device\n" || !json.Valid(stdout.Bytes()) {
 		t.Errorf("%s\n%s", stderr.String(), stdout.String())
+	}
+}
+
+// TestAPartOfAFileIsNoResult: of a file that could not be written, nothing is left. What others wrote to a file stays.
+func TestAPartOfAFileIsNoResult(t *testing.T) {
+	full := errors.New("no space left on device")
+	write := func(w io.Writer) error {
+		_, err := io.WriteString(w, "<testsuites>")
+		return errors.Join(err, full)
+	}
+	path := filepath.Join(t.TempDir(), junitFile)
+	if err := writeFile(path, os.O_TRUNC, write); !errors.Is(err, full) {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a part of the file is left: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFile(path, os.O_APPEND, write); !errors.Is(err, full) {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "before<testsuites>" {
+		t.Errorf("%q %v", text, err)
 	}
 }
