@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -237,4 +238,21 @@ func on(job *harness.Job) (names []string) {
 		}
 	}
 	return names
+}
+
+// explorationOf returns the state of an exploration for a page, or nil if the event is about a run.
+func explorationOf(e *harness.Event) *measure.Exploration {
+	x := e.Explored
+	if x == nil {
+		return nil
+	}
+	m := &measure.Exploration{Schedules: x.Schedules, Remaining: x.Remaining(), Speed: x.Speed,
+		Deviations: x.Deviations, Took: e.Took}
+	switch r := x.Result; {
+	case r != nil:
+		m.Verdict, m.Text = strings.ToUpper(r.Status.String()), r.Verdict()
+	case x.Schedules > 0:
+		m.Text = x.String()
+	}
+	return m
 }

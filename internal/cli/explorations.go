@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"hammerlock/explore"
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
-	"hammerlock/internal/measure"
 	"hammerlock/results"
 )
 
@@ -116,37 +112,4 @@ func (x *watchedExploration) end(r *explore.Report, j *results.Judgement) {
 	x.event.Run = &results.Run{Name: x.event.Name, Explored: true, Topology: j.Topology, Lock: j.Lock,
 		Scenario: j.Scenario, Verdicts: j.Verdicts}
 	x.send(harness.Exploration{Progress: r.Last(), Result: r})
-}
-
-// explorationOf returns the state of an exploration for a page, or nil if the event is about a run.
-func explorationOf(e *harness.Event) *measure.Exploration {
-	x := e.Explored
-	if x == nil {
-		return nil
-	}
-	m := &measure.Exploration{Schedules: x.Schedules, Remaining: x.Remaining(), Speed: x.Speed,
-		Deviations: x.Deviations, Took: e.Took}
-	switch r := x.Result; {
-	case r != nil:
-		m.Verdict, m.Text = strings.ToUpper(r.Status.String()), r.Verdict()
-	case x.Schedules > 0:
-		m.Text = x.String()
-	}
-	return m
-}
-
-// exploredNumbers returns the metrics of an exploration.
-func exploredNumbers(e *harness.Event) []single {
-	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
-	p := &e.Explored.Progress
-	return []single{
-		{"explore_schedules_total", "schedules of the exploration that were run", counter, float64(p.Schedules),
-			"", ""},
-		{"explore_remaining_schedules", "schedules up to the bound that still have to run, a rough number",
-			gauge, float64(p.Remaining()), "", ""},
-		{"explore_deviations", "the largest number of deviations of the schedules that run now", gauge,
-			float64(p.Deviations), "", ""},
-		{"explore_elapsed_seconds", "since the exploration began, in real time", gauge, e.Took.Seconds(), "", ""},
-		{"explore_remaining_seconds", "rest of the time budget; 0 without a budget", gauge, p.Left.Seconds(), "", ""},
-	}
 }

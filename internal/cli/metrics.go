@@ -200,3 +200,19 @@ func (m *numbers) singles(e *harness.Event, picture *measure.Snapshot, alone boo
 	}
 	return all
 }
+
+// exploredNumbers returns the metrics of an exploration.
+func exploredNumbers(e *harness.Event) []single {
+	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
+	p := &e.Explored.Progress
+	return []single{
+		{"explore_schedules_total", "schedules of the exploration that were run", counter, float64(p.Schedules),
+			"", ""},
+		{"explore_remaining_schedules", "schedules up to the bound that still have to run, a rough number",
+			gauge, float64(p.Remaining()), "", ""},
+		{"explore_deviations", "the largest number of deviations of the schedules that run now", gauge,
+			float64(p.Deviations), "", ""},
+		{"explore_elapsed_seconds", "since the exploration began, in real time", gauge, e.Took.Seconds(), "", ""},
+		{"explore_remaining_seconds", "rest of the time budget; 0 without a budget", gauge, p.Left.Seconds(), "", ""},
+	}
+}
