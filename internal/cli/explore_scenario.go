@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	"hammerlock/checker"
@@ -67,25 +65,4 @@ func (s *series) exploreFirst(stop context.Context, job *harness.Job) (not []res
 		}
 	}
 	return not, len(o.plan.Scenarios) > 0
-}
-
-// explored makes a judgement from the report of an exploration. The trace of a counterexample becomes the story of
-// the violation.
-func explored(r explore.Report, saved, command string) results.Judgement {
-	j := results.Judgement{
-		Topology: "memory", Lock: r.Lock, Scenario: exploreScenario.Name, Faults: []string{}, Command: command,
-		Saved:    saved,
-		Verdicts: []checker.Verdict{checker.Stated(exploreScenario.Name, r.Status, "", r.Verdict())},
-	}
-	if r.Found == nil {
-		return j
-	}
-	j.Verdicts = slices.Clone(r.Found.Verdicts)
-	at := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Checker == r.Found.Checker })
-	j.Verdicts[at].Story = r.Found.Trace
-	j.Faults = nil
-	for _, c := range r.Found.Schedule {
-		j.Faults = append(j.Faults, strings.ReplaceAll(c.What, ":", ""))
-	}
-	return j
 }
