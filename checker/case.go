@@ -44,6 +44,8 @@ type Case struct {
 	pauses    []pauses      // by process
 	unasked   []pauses      // by process: pauses that no fault has caused
 	disturbed spans         // times in which no prompt grant can be expected
+	logs      map[int16]log // by process, of a partial history
+	eventful  spans         // disturbed, without times that only belong to what killed workers had not sent
 	displaced spans         // times in which a waiter may have lost its place in the queue
 	hitches   spans         // short pauses of any process
 	// a grant that no worker gets may delay others, because the lock has several sites, a queue or messages
@@ -244,30 +246,6 @@ func (c *Case) end() time.Duration {
 	return last
 }
 
-// recorded is the time up to which the record of every process goes. If the record of a process was cut off earlier,
-// the process may have gone on. A process with an open call did nothing else, and a process that died did not go on,
-// so these two do not count.
-func (c *Case) recorded() time.Duration {
-	end := c.end()
-	if c.Partial == "" {
-		return end
-	}
-	last := map[int16]time.Duration{}
-	for i := range c.Ops {
-		op := &c.Ops[i]
-		switch {
-		case op.Kind == history.Crash:
-			last[op.Process] = history.Forever
-		case op.Worker >= 0:
-			last[op.Process] = max(last[op.Process], op.Return)
-		}
-	}
-	for _, at := range last {
-		end = min(end, at)
-	}
-	return end
-}
-
 // link assigns an operation to a hold.
 type link struct{ hold, op int32 }
 
@@ -300,4 +278,11 @@ type Checker struct {
 	// Applies tells whether the lock claims the property; nil = always. A property that is not claimed is not judged.
 	Applies func(*history.Header) bool
 	Check   func(*Case) Verdict
+}
+
+// log is what a partial history has of the workers of one process.
+type log struct {
+	last time.Duration // last return
+	died time.Duration // by this time all its workers were dead; Forever = not all of them were killed
+	idle bool          // each worker was dead or had an open call, so none can have called anything later
 }

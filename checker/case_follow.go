@@ -304,12 +304,13 @@ func (c *Case) cutOff() {
 	if c.Partial == "" {
 		return
 	}
+	c.findLogs()
 	last := map[int]time.Duration{} // lane -> last return
 	open := map[int]int32{}         // lane -> hold of the open visit, plus one
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		lane := op.ID.Lane()
-		if op.Return != history.Forever {
+		if op.Return != history.Forever && op.Kind != history.Crash {
 			last[lane] = op.Return
 		}
 		switch {
@@ -323,7 +324,9 @@ func (c *Case) cutOff() {
 		if n == 0 {
 			continue
 		}
-		if h := &c.holds[n-1]; h.ending == endless {
+		h := &c.holds[n-1]
+		died := c.Session && h.Crashed != history.Forever && h.Release < 0 // its release before that may be missing
+		if h.ending == endless || died && h.ending == maybe {
 			h.ending, h.releaseCall, h.cut = maybe, last[lane], true
 		}
 	}

@@ -147,6 +147,8 @@ func (c *Case) waits(emit func(*wait)) {
 		switch {
 		case op.Kind == history.End && w.worker >= 0 && w.key == op.Key:
 			stop(w, op.Return)
+		case op.Kind == history.Crash && c.Partial != "":
+			stop(w, min(op.Call, w.last)) // a later grant may be missing
 		case op.Kind == history.Crash:
 			stop(w, op.Call)
 		case op.Kind == history.Acquire && op.Outermost():

@@ -30,7 +30,8 @@ func (c *Case) hitch(w *window) bool {
 //   - while servers do not answer, and while they recover;
 //   - after servers lost keys, until the leases have ended that no worker will release;
 //   - for one lease longer in three cases: a minority of sites may have granted a lock that no worker got, a dead
-//     waiter may be in a queue, or a message may be lost.
+//     waiter may be in a queue, or a message may be lost;
+//   - while the lock may belong to a killed worker whose last records were not sent.
 //
 // Other trouble of a worker ends with its hold. Short pauses are collected in c.hitches, and are only subtracted from
 // the time that is judged.
@@ -66,6 +67,10 @@ func (c *Case) disturb() {
 		if disturbed = append(disturbed, p); to >= c.begin { // before the first request no worker had a place
 			places = append(places, period{minus(p.from, c.anySlack()), p.to}) // in terms of a worker's clock
 		}
+	}
+	c.eventful = newSpans(slices.Clone(disturbed))
+	for _, p := range c.unsent() {
+		disturbed, places = append(disturbed, p), append(places, p)
 	}
 	c.disturbed, c.displaced, c.hitches = newSpans(disturbed), newSpans(places), newSpans(hitches)
 }

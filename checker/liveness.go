@@ -36,7 +36,7 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	l := &livenessCheck{Case: c, misses: map[string]int64{}, end: c.recorded()}
 	call, try := l.slowest()
 	l.bound = c.Retry*3/2 + call + collisions*try + cmp.Or(c.Bounds.Idle, patience)
-	for _, p := range l.disturbed.without(period{0, l.end}) {
+	for _, p := range l.eventful.without(period{0, l.end}) {
 		if lasted := l.hitches.length(p); lasted > l.bound {
 			l.judged += lasted
 		}
@@ -143,7 +143,20 @@ func (l *livenessCheck) verdict(scanned bool) Verdict {
 			human.Duration(l.bound), dead)
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s, in %s that were judged", dead, human.Duration(l.judged))
+		v.Summary = fmt.Sprintf("%s, in %s that were judged%s", dead, human.Duration(l.judged), l.ofKilled())
 	}
 	return v
+}
+
+// ofKilled says for how long the lock may have belonged to killed workers whose last records were not sent.
+func (l *livenessCheck) ofKilled() string {
+	sum := time.Duration(0)
+	for _, p := range newSpans(l.unsent()) {
+		sum += max(min(p.to, l.end)-p.from, 0)
+	}
+	if sum = min(sum, l.judged); sum == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", of which up to %s may belong to killed workers whose last records are missing",
+		human.Duration(sum))
 }

@@ -173,7 +173,7 @@ func (l *livenessCheck) kept(h *hold) period {
 		w.from = max(h.Call, h.Return-cmp.Or(l.Bounds.Idle, patience))
 	}
 	if h.cut {
-		return period{w.from, history.Forever}
+		return period{w.from, l.cutShort(h)}
 	}
 	if l.vain(l.acquire(h)) {
 		return period{}
