@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"hammerlock/faults"
 	"hammerlock/history"
@@ -53,10 +54,31 @@ func (w *workers) Process(worker int32) (faults.Process, error) {
 func (w *workers) Agent(worker int32) (faults.Agent, error) {
 	for _, p := range w.breaker.session.Processes {
 		if p.Agent != nil && slices.Contains(p.Workers, worker) {
-			return faults.Agent(*p.Agent), nil
+			return w.mortal(p), nil
 		}
 	}
 	return faults.Agent{}, errors.New("the workers live on the suite's own machine")
+}
+
+// mortal returns a process's agent whose death is recorded. The crash began when the kill was ordered, and its record
+// returns when the agent has confirmed that its workers are stopped. If the kill fails, they may live on.
+func (w *workers) mortal(p *crew.Process) faults.Agent {
+	a := faults.Agent(*p.Agent)
+	a.Kill = func() error {
+		ordered := w.breaker.r.Clock().Now()
+		err := p.Agent.Kill()
+		if err == nil {
+			w.crashed(p.Workers, ordered)
+		}
+		return err
+	}
+	return a
+}
+
+func (w *workers) crashed(workers []int32, at time.Duration) {
+	for _, n := range workers {
+		w.lane.Mark(&history.Op{Kind: history.Crash, Key: -1, Worker: n, Call: at, Outcome: history.OK})
+	}
 }
 
 func (b *Breaker) stopped(worker int32, stopped bool) {
@@ -73,10 +95,7 @@ type victim struct {
 
 // Kill implements faults.Process. The crash is recorded before the kill: from then on the workers hold nothing.
 func (v *victim) Kill() error {
-	now := v.workers.breaker.r.Clock().Now()
-	for _, w := range v.Workers {
-		v.workers.lane.Mark(&history.Op{Kind: history.Crash, Key: -1, Worker: w, Call: now, Outcome: history.OK})
-	}
+	v.workers.crashed(v.Workers, v.workers.breaker.r.Clock().Now())
 	return v.Process.Kill()
 }
 

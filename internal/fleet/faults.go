@@ -14,8 +14,14 @@ import (
 // faultTarget returns the agent in the form that faults need.
 func (a *agent) faultTarget() *crew.Agent {
 	return &crew.Agent{
-		Name:  a.Name,
-		Kill:  func() error { return a.tell(order{Do: doKill}) },
+		Name: a.Name,
+		Kill: func() error {
+			err := a.tell(order{Do: doKill})
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.killed = err == nil
+			return err
+		},
 		Pause: func(d time.Duration) error { return a.tell(order{Do: doPause, For: d}) },
 		Cut: func(cut bool) error {
 			if cut {

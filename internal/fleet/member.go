@@ -41,6 +41,7 @@ type agent struct {
 	most      int
 	heard     time.Time
 	report    *crew.Report
+	killed    bool   // a fault has killed it
 	lost      string // time and reason of its loss; empty if it is not lost
 }
 
@@ -90,6 +91,9 @@ func (a *agent) result() results.Agent {
 		Doubt: int64(a.track.proven() + a.slack), Own: int64(a.slack), Lost: a.lost}
 }
 
+// lastFrames is the longest time for which frames of a killed agent may be under way.
+const lastFrames = 2 * time.Second
+
 // works tells whether an agent has not finished yet. An agent that is silent for too long becomes lost: its history
 // ends with its last frame.
 func (a *agent) works() bool {
@@ -99,11 +103,15 @@ func (a *agent) works() bool {
 		return false
 	}
 	silent := time.Since(a.heard)
-	if silent < a.r.f.o.Timeout {
+	switch {
+	case a.killed && silent >= min(a.r.f.o.Timeout, lastFrames):
+		a.lost = "was killed by a fault"
+	case silent < a.r.f.o.Timeout:
 		return true
+	default:
+		a.lost = fmt.Sprintf("was lost: nothing was heard of it for %s", silent.Round(time.Millisecond))
 	}
-	a.lost = fmt.Sprintf("was lost: nothing was heard of it for %s; its history ends at %.3f s",
-		silent.Round(time.Millisecond), a.upTo.Seconds())
+	a.lost += fmt.Sprintf("; its history ends at %.3f s", a.upTo.Seconds())
 	if a.track.err != nil {
 		a.lost += "; " + a.track.err.Error()
 	}

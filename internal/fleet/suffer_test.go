@@ -88,7 +88,7 @@ func suffered(t *testing.T) (undecided string) {
 	if err := h.Validate(); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(report.Lost, "agent b was lost: nothing was heard of it for") {
+	if !strings.Contains(report.Lost, "agent b was killed by a fault; its history ends at") {
 		t.Errorf("lost: %q", report.Lost)
 	}
 	for i := range h.Ops {

@@ -175,7 +175,9 @@ func (t *task) obey(ctx context.Context, o *order) (answer, error) {
 		return answer{}, t.signal(syscall.Signal(o.Signal))
 	case doCut, doMend:
 		return answer{}, t.cut(o.Do == doCut)
-	case doKill, doPause: // killOrPause executes these after the answer
+	case doKill: // stopped workers request nothing more; killOrPause kills them after the answer
+		return answer{}, t.signal(syscall.SIGSTOP)
+	case doPause: // killOrPause executes it after the answer
 	default:
 		return answer{}, fmt.Errorf("unknown order %q", o.Do)
 	}
