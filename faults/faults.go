@@ -294,31 +294,6 @@ func resume(n *topologies.Node) Heal {
 	return func(context.Context) error { return n.Resume() }
 }
 
-// The assumptions of locks that faults violate.
-const (
-	losesWrites = "replication is asynchronous: a failover can lose an acknowledged grant"
-	losesData   = "the server keeps its keys for as long as the lease"
-	lyingClock  = "the server's clock goes as fast as the others'"
-	losesHold   = "the connection of a hold lasts as long as the hold"
-	slowHolder  = "the holder is done before its lease ends"
-)
-
-// Breaks returns the assumption that the fault violates in a scene; empty if a correct lock must survive the fault.
-func (f Fault) Breaks(s Scene) string {
-	if f.breaks != nil {
-		return f.breaks(s)
-	}
-	e := f.Effect(s)
-	if e.Spares {
-		return ""
-	}
-	if s.Session && e.Loses == history.LosesKeys {
-		return losesHold
-	}
-	return map[history.Loss]string{history.LosesWrites: losesWrites, history.LosesKeys: losesData,
-		history.LosesTime: lyingClock}[e.Loses]
-}
-
 // always makes an Effect function that ignores the scene.
 func always(e history.Effect) func(Scene) history.Effect {
 	return func(Scene) history.Effect { return e }

@@ -126,6 +126,33 @@ func TestAutoSparesWhatAFenceNeeds(t *testing.T) {
 	}
 }
 
+// TestACutLinkMayEndASession: a session may end with its connection, so every fault that cuts links breaks what a lock
+// of a session assumes. A lock with a lease survives these faults.
+func TestACutLinkMayEndASession(t *testing.T) {
+	leases := Scene{Sites: 1, Nodes: 1, HeedDeadline: true, Claims: history.Claims{Expires: true}}
+	sessions := leases
+	sessions.Session = true
+	cuts := 0
+	for _, f := range All {
+		if e := f.Effect(sessions); !e.CutsLinks() {
+			continue
+		}
+		cuts++
+		if why := f.Breaks(sessions); why != losesHold {
+			t.Errorf("%s breaks %q of a session", f.Name, why)
+		}
+		if why := f.Breaks(leases); why != "" {
+			t.Errorf("%s breaks %q of a lease", f.Name, why)
+		}
+	}
+	if cuts < 5 {
+		t.Errorf("only %d faults cut links", cuts)
+	}
+	if why := delay.Breaks(sessions); why != "" {
+		t.Errorf("a delay breaks %q of a session", why)
+	}
+}
+
 func TestSidesOfAPartition(t *testing.T) {
 	for arg, want := range map[string]string{
 		"n1+clients/n2": "n1+clients|n2|false", "n1>n2+n3": "n1|n2+n3|true",
