@@ -62,7 +62,7 @@ const mostCertified = 200_000
 // judgeFile judges the history in a file, and writes the proofs into the same directory if it can. The text
 // certified tells which verdicts were certified.
 func judgeFile(file string) (verdicts []checker.Verdict, certified string, err error) {
-	h, err := history.Open(file)
+	h, err := OpenHistory(file)
 	if err != nil {
 		return nil, "", err
 	}

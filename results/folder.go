@@ -199,6 +199,7 @@ func (f *Folder) Left() error {
 // Discard deletes the directory of a run that could not take place.
 func (f *Folder) Discard() error { return errors.Join(f.close(), os.RemoveAll(f.temp)) }
 
+// ReadRun reads the record of a saved run. The error is an ErrDamaged if there is one that cannot be read.
 func ReadRun(dir string) (*Run, error) {
 	path := filepath.Join(dir, RunFile)
 	text, err := os.ReadFile(path)
@@ -210,7 +211,7 @@ func ReadRun(dir string) (*Run, error) {
 	}
 	var r Run
 	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, damaged(path, err)
 	}
 	if r.Schema > schemaVersion {
 		return nil, fmt.Errorf("%s has schema %d, and this build reads up to %d: a newer one wrote it", path, r.Schema,

@@ -112,7 +112,7 @@ func openHistory(path string) (*history.History, string, error) {
 	if err = cmp.Or(err, missing); err != nil {
 		return nil, path, err
 	}
-	h, err := history.Open(path)
+	h, err := results.OpenHistory(path)
 	if err == nil {
 		h, err = source.Recorded(dir, h)
 	}
@@ -126,10 +126,10 @@ func record(path string) (*results.Run, error) {
 		return nil, nil
 	}
 	r, err := results.ReadRun(path)
-	if err != nil {
-		return nil, usage("%v", err)
+	if err != nil && !errors.Is(err, results.ErrDamaged) {
+		err = usage("%v", err)
 	}
-	return r, nil
+	return r, err
 }
 
 // historyOf returns the path of the history in the directory of a run.
@@ -140,22 +140,4 @@ func historyOf(dir string) (path string, err error) {
 			results.HistoryFile)
 	}
 	return path, nil
-}
-
-// undamaged returns an error if the history of a saved run cannot be read to its end. Runs of bench have no history,
-// so they are undamaged.
-func undamaged(dir string, r *results.Run) error {
-	file, err := os.Open(filepath.Join(dir, results.HistoryFile))
-	if err != nil {
-		return nil // bench keeps none
-	}
-	defer file.Close()
-	h, err := history.Scan(file, func(*history.Op) {})
-	if err == nil && h.Partial != "" && r.Partial == "" {
-		err = fmt.Errorf("its end is missing, although the run was not partial: %s", h.Partial)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", file.Name(), err)
-	}
-	return nil
 }

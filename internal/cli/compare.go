@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"path/filepath"
 	"slices"
@@ -98,14 +99,17 @@ func (e Env) compareCommand() *cobra.Command {
 
 func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args []string) int {
 	var sides []compare.Side
+	var damaged error
 	for _, arg := range args {
 		runs, err := savedRuns(arg, o.plan.Out)
-		if err != nil {
+		if errors.Is(err, results.ErrDamaged) {
+			damaged = errors.Join(damaged, err)
+		} else if err != nil {
 			o.Mistake("", "%v", err)
 		}
 		sides = append(sides, compare.Side{Name: sideName(arg), Runs: runs})
 	}
-	if err := o.invalid(); err != nil {
+	if err := errors.Join(o.invalid(), damaged); err != nil {
 		return e.refuse(ctx, o, err)
 	}
 	nameSides(sides, args)

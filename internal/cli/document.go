@@ -21,7 +21,7 @@ const (
 	Violation    = 1 // a safety property failed
 	Usage        = 2
 	Inconclusive = 3
-	Broken       = 4   // a run could not be carried out
+	Broken       = 4   // a run could not be carried out, or a file of a saved one is damaged
 	Regression   = 5   // an assertion or a comparison failed
 	bySignal     = 128 // plus the number of the signal
 )

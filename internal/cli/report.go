@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,26 +31,29 @@ func (e Env) reportCommand() *cobra.Command {
 	o.out("where runs are saved")
 	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
 		found, err := e.reported(o, args, page != "")
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case len(found.dirs)+len(found.dead) == 0:
+			return found.damaged
+		case page == "":
+			return errors.Join(found.damaged, e.printRuns(found))
 		}
-		if page == "" {
-			return e.printRuns(found)
+		err = report.Write(page, found.dirs, report.Unsaved{})
+		if err == nil || errors.Is(err, results.ErrDamaged) {
+			_, _ = fmt.Fprintln(e.Stderr, "wrote", page)
 		}
-		if err := report.Write(page, found.dirs, report.Unsaved{}); err != nil {
-			return err
-		}
-		_, _ = fmt.Fprintln(e.Stderr, "wrote", page)
-		return nil
+		return errors.Join(found.damaged, err)
 	}))
 }
 
 // toReport is the input of the command "report". A run whose process was killed has no record, but its history was
-// judged, so it has a judgement in dead.
+// judged, so it has a judgement in dead. Damaged files do not keep the others from being reported.
 type toReport struct {
-	dirs []string
-	runs []results.Run
-	dead []results.Judgement
+	dirs    []string
+	runs    []results.Run
+	dead    []results.Judgement
+	damaged error
 }
 
 // The method reported reads the runs that the arguments name. It skips files that are not runs. If there are only
@@ -62,10 +66,12 @@ func (e Env) reported(o *options, args []string, page bool) (r toReport, err err
 	}
 	for _, dir := range dirs {
 		run, err := record(dir)
-		if run != nil && !page {
-			err = undamaged(dir, run)
+		if run != nil && !page { // the page reads the files itself
+			r.damaged = errors.Join(r.damaged, results.Undamaged(dir, run))
 		}
 		switch {
+		case errors.Is(err, results.ErrDamaged):
+			r.damaged = errors.Join(r.damaged, err)
 		case err != nil:
 			o.Mistake("", "%v", err)
 		case run != nil:

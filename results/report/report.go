@@ -29,8 +29,14 @@ const unfinished = ".partial"
 var assets embed.FS
 
 // Write writes a page about the saved runs in the directories dirs, and about the results in unsaved. A new page
-// replaces an old one at path only when it is complete.
-func Write(path string, dirs []string, unsaved Unsaved) (err error) {
+// replaces an old one at path only when it is complete. If files beside the records are damaged, the page is written
+// without them, and the error is an ErrDamaged.
+func Write(path string, dirs []string, unsaved Unsaved) error {
+	damaged, err := write(path, dirs, unsaved)
+	return errors.Join(damaged, err)
+}
+
+func write(path string, dirs []string, unsaved Unsaved) (damaged, err error) {
 	aside := path + unfinished
 	defer func() {
 		if err == nil {
@@ -43,30 +49,33 @@ func Write(path string, dirs []string, unsaved Unsaved) (err error) {
 	}()
 	file, err := os.Create(aside)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	buf := bufio.NewWriter(file)
-	if err := errors.Join(writeRuns(buf, dirs, unsaved), buf.Flush(), file.Close()); err != nil {
-		return err
+	damaged, err = writeRuns(buf, dirs, unsaved)
+	if err := errors.Join(err, buf.Flush(), file.Close()); err != nil {
+		return nil, err
 	}
-	return os.Rename(aside, path)
+	return damaged, os.Rename(aside, path)
 }
 
-// writeRuns writes the page. It leaves out runs that were repeated, if the page has the repetition.
-func writeRuns(w io.Writer, dirs []string, unsaved Unsaved) error {
+// writeRuns writes the page, and says what is missing because it is damaged. It leaves out runs that were repeated, if
+// the page has the repetition.
+func writeRuns(w io.Writer, dirs []string, unsaved Unsaved) (damaged, err error) {
 	runs := unsaved.runs()
 	for _, dir := range dirs {
 		r, err := readSaved(dir)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		damaged = errors.Join(damaged, r.damaged)
 		runs = append(runs, *r)
 	}
 	all := runs
 	runs = slices.DeleteFunc(slices.Clone(all), func(r saved) bool {
 		return slices.ContainsFunc(all, func(o saved) bool { return slices.Contains(o.Earlier, r.Name) })
 	})
-	return writePage(w, runs, unsaved.NotRun)
+	return damaged, writePage(w, runs, unsaved.NotRun)
 }
 
 type page struct {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -21,6 +22,7 @@ type saved struct {
 	others  []event          // unplanned events of servers and processes
 	picture []byte           // as SVG
 	shows   string           // title of the picture
+	damaged error            // files that could be read in part, or not at all
 }
 
 // pictures has the titles of the pictures that a saved run can have, by file name.
@@ -33,44 +35,43 @@ type event struct {
 	role     bool // a node changed its role
 }
 
+// readSaved reads a saved run. Without its record it returns an error. Other files may be damaged.
 func readSaved(dir string) (*saved, error) {
 	run, err := results.ReadRun(dir)
 	if err != nil {
 		return nil, err
 	}
 	r := &saved{Run: run, faults: run.Faults, notes: map[int64]string{}}
-	if r.series, err = readSeries(dir, run); err != nil {
-		return nil, err
+	if r.series, r.damaged = readSeries(dir, run); r.damaged != nil && !errors.Is(r.damaged, results.ErrDamaged) {
+		return nil, r.damaged
 	}
 	for file, shows := range pictures {
 		if text, err := os.ReadFile(filepath.Join(dir, file)); err == nil {
 			r.picture, r.shows = text, shows
 		}
 	}
-	path := filepath.Join(dir, results.HistoryFile)
-	if _, err := os.Stat(path); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, results.HistoryFile)); err != nil {
 		for _, c := range run.Roles { // the command "bench" saves no history, only totals
 			r.others = append(r.others, event{time.Duration(c.After), time.Duration(c.By), c.Text,
 				c.Became != results.NoticedDown})
 		}
 		return r, nil
 	}
-	return r, r.readHistory(path)
+	err = r.readHistory(dir)
+	if errors.Is(err, results.ErrDamaged) {
+		r.strip, r.damaged, err = nil, errors.Join(r.damaged, err), nil
+	}
+	return r, err
 }
 
 // readHistory reads the history for two purposes: the strip, and descriptions of what the faults did.
-func (r *saved) readHistory(path string) (err error) {
+func (r *saved) readHistory(dir string) (err error) {
 	faults := map[history.ID]int64{}
 	var others []history.Op
 	var h *history.History
 	r.strip, err = buildStrip(func(each func(*history.Op)) error {
-		file, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
 		others = others[:0] // buildStrip reads the operations twice
-		h, err = history.Scan(file, func(op *history.Op) {
+		h, err = results.ScanHistory(dir, r.Run, func(op *history.Op) {
 			switch op.Kind {
 			case history.Fault:
 				faults[op.ID] = op.Value

@@ -2,13 +2,8 @@ package report
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -56,30 +51,16 @@ type second struct {
 	from time.Duration
 }
 
-// readSeries reads the latency log of a saved run; nil = the run has none.
+// readSeries reads the latency log of a saved run; nil = the run has none. If the log is damaged, it also returns the
+// seconds before the damage.
 func readSeries(dir string, run *results.Run) (*series, error) {
-	file, err := os.Open(filepath.Join(dir, results.LatencyFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	log := hdrhistogram.NewHistogramLogReader(file)
 	tags := map[string][]second{}
-	for {
-		h, err := log.NextIntervalHistogram()
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", results.LatencyFile, err)
-		}
-		if h == nil {
-			return newSeries(tags, time.Duration(run.Warmup+run.Measured)), nil
-		}
+	err := results.ReadLatencies(dir, func(h *hdrhistogram.Histogram) {
 		// The start time of the log is in whole seconds.
 		from := time.Duration(h.StartTimeMs())*time.Millisecond - time.Duration(run.Started.Unix())*time.Second
 		tags[h.Tag()] = append(tags[h.Tag()], second{h, from.Round(100 * time.Millisecond)})
-	}
+	})
+	return newSeries(tags, time.Duration(run.Warmup+run.Measured)), err
 }
 
 // newSeries makes the charts. It leaves out the last second if it is incomplete, because that would look like a

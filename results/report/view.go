@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"hammerlock/checker"
@@ -128,6 +129,9 @@ func view(r *saved, number int, name string) runView {
 		note(fmt.Sprintf("Attempt %d was inconclusive: ", i+1), why)
 	}
 	note("The run ended early: ", r.Partial)
+	if r.damaged != nil {
+		note("Missing here: ", strings.ReplaceAll(r.damaged.Error(), "\n", "; "))
+	}
 	if s := r.strip; s != nil {
 		v.StripText = fmt.Sprintf("%s of %s; %s", human.Quantity(s.Visits, "visit"),
 			human.Quantity(s.Workers, "worker"), overlapText(s, r.Verdicts))
