@@ -3,6 +3,7 @@ package checker
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -59,8 +60,9 @@ func judgeActivity(c *Case) Verdict {
 	if c.Partial != "" {
 		missing = "; nothing is known of what is missing, as was allowed: " + c.Partial
 	}
+	coincided := len(slices.DeleteFunc(slices.Clone(met), func(met bool) bool { return !met }))
 	v.Summary = fmt.Sprintf("%s holds, %s contended hand-offs, %s that coincided with a holder or waiter; %s%s",
-		human.Count(a.holds), human.Count(a.handOffs), human.Quantity(len(c.Faults), "fault"), atMost(a.holds), missing)
+		human.Count(a.holds), human.Count(a.handOffs), human.Quantity(coincided, "fault"), atMost(a.holds), missing)
 	return v
 }
 
@@ -181,10 +183,18 @@ func (c *Case) coincided() []bool {
 	for _, w := range c.windows {
 		if w.fault && !w.failed {
 			n := c.Ops[w.op].Value
-			met[n] = met[n] || c.busy(w.period)
+			met[n] = met[n] || c.busy(c.inForce(&w))
 		}
 	}
 	return met
+}
+
+// inForce is the period of a fault until its heal began. The fault does not hit who comes after that.
+func (c *Case) inForce(w *window) period {
+	if w.heal < 0 {
+		return w.period
+	}
+	return period{w.from, max(c.Ops[w.op].Return, c.Ops[w.heal].Call)}
 }
 
 // idleFaults describes planned faults that were not injected, that were in force too briefly, or that coincided with
@@ -222,12 +232,14 @@ func (c *Case) idleFaults(met []bool) (doubts []string) {
 	return doubts
 }
 
-// busy tells whether a worker held the lock or waited for it in a period.
+// busy tells whether a worker held the lock or waited for it in a period. A visit that could not reach its service does
+// not count.
 func (c *Case) busy(w period) bool {
 	first := sort.Search(len(c.Ops), func(i int) bool { return c.Ops[i].Return >= w.from })
 	for i := range c.Ops[first:] {
 		op := &c.Ops[first+i]
-		if (op.Kind == history.Acquire || c.Header.Service && op.Kind == history.Store) && op.Call <= w.to {
+		visit := c.Header.Service && op.Kind == history.Store && op.Reason != history.Unreachable
+		if (op.Kind == history.Acquire || visit) && op.Call <= w.to {
 			return true
 		}
 	}

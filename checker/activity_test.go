@@ -74,6 +74,20 @@ var activities = map[string]struct {
 		s.add(history.Op{Kind: history.Gap, Outcome: history.OK, Worker: -1, Key: -1, Call: dur(1),
 			Return: dur(90)})
 	}, Inconclusive, "was planned and not injected; the machine paused for"},
+	"a fault that was being healed when somebody came": {func(s *builder) {
+		s.passOn(30)
+		s.h.Faults = killPrimary
+		s.add(history.Op{Kind: history.Fault, Outcome: history.OK, Worker: -1, Key: -1, Call: 900, Return: 901})
+		s.add(history.Op{Kind: history.Heal, Outcome: history.OK, Worker: -1, Key: -1, Call: 902, Return: 1000})
+		h := s.grant(1, 950, 951, 100)
+		s.release(1, h, 952, 953, history.OK)
+	}, Inconclusive, "fault 0, kill-primary, coincided with neither"},
+	"a fault by hand that met nobody": {func(s *builder) {
+		s.passOn(30)
+		s.h.Faults = []history.Injection{{Name: "kill-primary", ByHand: true}}
+		s.add(history.Op{Kind: history.Fault, Outcome: history.OK, Worker: -1, Key: -1, Call: 900, Return: 901})
+		s.add(history.Op{Kind: history.Heal, Outcome: history.OK, Worker: -1, Key: -1, Call: 902, Return: 903})
+	}, Pass, "0 faults that coincided with a holder or waiter"},
 	"a fault that met somebody": {func(s *builder) {
 		s.passOn(30)
 		s.h.Faults = killPrimary
@@ -181,7 +195,7 @@ func metSomebody(c *Case, n int64, granted func(int) bool, over func(int) time.D
 		to := f.Return
 		for _, h := range c.Ops {
 			if h.Kind == history.Heal && h.Value == f.Value {
-				to = h.Return
+				to = max(to, h.Call) // from then on it is not in force
 			}
 		}
 		for t := f.Call; t <= to; t += time.Millisecond / 2 {

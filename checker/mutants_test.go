@@ -27,7 +27,7 @@ var mutants = map[string]mutant{
 	"activity: a worker that takes the lock again is a hand-off": {"TestActivityAgainstEveryMoment",
 		[]string{"if contended && h.Worker != op.Worker {", "if contended {"}},
 	"activity: a fault meets who called after it": {"TestActivityAgainstEveryMoment",
-		[]string{"history.Store) && op.Call <= w.to {", "history.Store) {"}},
+		[]string{"|| visit) && op.Call <= w.to {", "|| visit) {"}},
 
 	"exclusion: belief begins with the call": {"TestSweepsAgainstOracle",
 		[]string{"return h.Return, h.trusted()", "return h.Call, h.trusted()"}},

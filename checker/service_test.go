@@ -371,3 +371,38 @@ var wholeCounter = (&porcupine.NondeterministicModel{
 		return nil
 	},
 }).ToModel()
+
+// TestAKillThatMetNoVisit: visits that a dead program refused were not hit by the kill.
+func TestAKillThatMetNoVisit(t *testing.T) {
+	for name, tt := range map[string]struct {
+		visit history.Op
+		met   bool
+	}{
+		"in flight":      {history.Op{Outcome: history.Unknown, Reason: history.Dropped, Call: 495, Return: 502}, true},
+		"answered later": {history.Op{Outcome: history.OK, Value: 81, Call: 495, Return: 540}, true},
+		"refused": {history.Op{Outcome: history.Failed, Reason: history.Unreachable, Call: 510, Return: 511},
+			false},
+		"after the restart": {history.Op{Outcome: history.OK, Value: 81, Call: 552, Return: 553}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all visits
+			for i := range 40 {
+				at := 10 * dur(i)
+				all = append(all, visits{{at, at + 5, int64(2*i + 1), history.OK}, {at + 1, at + 6, int64(2*i + 2),
+					history.OK}}...)
+			}
+			s := all.history(80)
+			s.h.Workers++
+			tt.visit.Kind, tt.visit.Worker = history.Store, int32(len(all))
+			s.add(tt.visit)
+			s.h.Faults = []history.Injection{{Name: "kill-program"}}
+			s.add(history.Op{Kind: history.Fault, Outcome: history.OK, Worker: -1, Key: -1, Call: 500, Return: 501})
+			s.add(history.Op{Kind: history.Heal, Outcome: history.OK, Worker: -1, Key: -1, Call: 550, Return: 560})
+			v := judgeVisits(s.prepared())
+			if met := !strings.Contains(v.Summary, "coincided with neither"); met != tt.met ||
+				met != slices.Contains(v.Extent.Faults, "kill-program") {
+				t.Errorf("met %t, want %t: %s; tried %v", met, tt.met, v.Summary, v.Extent.Faults)
+			}
+		})
+	}
+}
