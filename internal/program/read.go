@@ -171,6 +171,11 @@ func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 		loose += promise
 	}
 	count(t.DataLoose, loose)
+	if !s.spec.TapOnly {
+		count(t.DataUnrequested,
+			"stores of data that no seen command explains: by scripts, or past the proxy; they belong to no holder, "+
+				"and lost updates are not judged there")
+	}
 	count(t.DataUnsure, "keys with data whose reads can have seen several writes: lost updates are not judged there")
 	for _, note := range s.notes {
 		all = append(all, results.Fact{Label: "program", Text: note})

@@ -101,6 +101,8 @@ func (r *Reader) settleData(certain bool) {
 					r.DataLoose++
 				}
 			}
+			unrequested, _ := s.assign()
+			r.DataUnrequested += int64(unrequested)
 			continue
 		}
 		taken[key] = true
@@ -231,10 +233,16 @@ func (s *sheet) blind(soles bool) bool {
 	return false
 }
 
-// match sorts the uses by their replies, and assigns a request to each effect. It takes the request that was answered
-// first, among those that wrote the same value and were called before the effect. It returns false if an effect has no
-// request, or if a write has no effect.
+// match assigns a request to each effect. It returns false if an effect has no request, or if a write has no effect.
 func (s *sheet) match() bool {
+	unrequested, without := s.assign()
+	return unrequested+without == 0
+}
+
+// assign sorts the uses by their replies, and assigns a request to each effect. It takes the request that was answered
+// first, among those that wrote the same value and were called before the effect. It returns how many effects have no
+// request, as those of a script, and how many writes have no effect.
+func (s *sheet) assign() (unrequested, without int) {
 	slices.SortFunc(s.uses, func(a, b use) int { return cmp.Compare(a.Return, b.Return) })
 	var writes []*use // they point into the uses, which keep their order from here on
 	for i := range s.uses {
@@ -248,12 +256,13 @@ func (s *sheet) match() bool {
 			return u.Call <= e.at && (e.value == u.value || e.value == "" && u.adds)
 		})
 		if n < 0 {
-			return false
+			unrequested++
+			continue
 		}
 		e.use, e.value = writes[n], writes[n].value
 		writes = slices.Delete(writes, n, n+1)
 	}
-	return len(writes) == 0
+	return unrequested, len(writes)
 }
 
 // saw returns the index of the last store that a read can have seen; -1 = the initial value. ok is false if the read

@@ -63,3 +63,20 @@ func TestBlindWrites(t *testing.T) {
 		}
 	}
 }
+
+// TestDataOfAScript: a store that a script makes belongs to no holder. It is counted, and lost updates are not judged.
+func TestDataOfAScript(t *testing.T) {
+	visit := []string{"A 11 12 SET lock:1 a NX PX 90 = OK", "! 13 SET lock:1 a PXAT +101", "A 14 15 GET n = nil",
+		"A 16 17 EVAL s 1 n 6 = OK", "! 17 SET n 6", "A 20 21 " + unlock + " a = 1", "! 22 DEL lock:1"}
+	plain := slices.Clone(visit)
+	plain[3] = "A 16 18 SET n 6 = OK"
+	for _, c := range []struct {
+		lines []string
+		want  int64
+	}{{visit, 1}, {plain, 0}} {
+		r, h := told(t, Options{Data: []string{"n"}}, c.lines...)
+		if causes := failed(t, h); len(causes) > 0 || r.DataUnrequested != c.want {
+			t.Errorf("%d stores that no command explains, want %d; %v", r.DataUnrequested, c.want, causes)
+		}
+	}
+}

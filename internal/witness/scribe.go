@@ -28,11 +28,13 @@ type Tallies struct {
 	Adrift     int64         // locks that were held when their server began another history, which may lack them
 	Permits    int           // largest number of simultaneous holders of one lock, if a lock admits several
 	Reentrant  bool
-	Full       bool     // operations were lost, because Options.Most was reached
-	TapsLost   int64    // streams that broke
-	DataLoose  int64    // commands on data without a lock
-	DataUnsure int64    // data keys on which a read may have seen one of several stores
-	Elsewhere  []string // the first keys that are no locks, before the first command on a lock
+	Full       bool  // operations were lost, because Options.Most was reached
+	TapsLost   int64 // streams that broke
+	DataLoose  int64 // commands on data without a lock
+	// stores of data that no command of a client explains: a script made them, or they came past the proxy
+	DataUnrequested int64
+	DataUnsure      int64    // data keys on which a read may have seen one of several stores
+	Elsewhere       []string // the first keys that are no locks, before the first command on a lock
 }
 
 // scribe writes operations. Its workers are virtual: each hold in progress and each waiter has a worker number.
