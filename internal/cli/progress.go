@@ -64,20 +64,25 @@ func (p *progress) tell(e harness.Event) {
 		p.line("%s up in %s", head, human.Duration(e.Took))
 	case e.Live.At-p.last >= progressEvery, p.last == 0 && e.Live.At >= firstProgress:
 		l := e.Live
-		visits := fmt.Sprintf("warm-up: %s (%.0f/s)", human.Quantity(l.Warm, "visit"), float64(l.Warm)/l.At.Seconds())
+		visits := fmt.Sprintf("warm-up: %s (%s/s)", human.Quantity(l.Warm, "visit"),
+			perSecond(l.Warm, l.At))
 		if from := max(p.last, e.Combination.Plan.Warmup); l.At > from {
-			visits = fmt.Sprintf("%s visits (%.0f/s)", human.Count(l.Done),
-				float64(l.Done-p.done)/(l.At-from).Seconds())
+			visits = fmt.Sprintf("%s visits (%s/s)", human.Count(l.Done), perSecond(l.Done-p.done, l.At-from))
 		}
 		unserved := ""
 		if l.Unserved > 0 {
 			unserved = "  UNAVAILABLE for " + human.Duration(l.Unserved)
 		}
-		p.line("%s %s  %s  acquire p50 %s p99 %s  %d waiting  %d errors%s", head,
+		p.line("%s %s  %s  acquire p50 %s p99 %s  %s waiting  %s errors%s", head,
 			l.At.Truncate(100*time.Millisecond), visits, l.Acquire.Text(false),
-			l.Acquire.Text(true), l.Waiting, l.Errors, unserved)
+			l.Acquire.Text(true), human.Count(int64(l.Waiting)), human.Count(int64(l.Errors)), unserved)
 		p.last, p.done = l.At, l.Done
 	}
+}
+
+// perSecond formats a rate in whole numbers.
+func perSecond(n int64, in time.Duration) string {
+	return human.Count(int64(float64(n)/in.Seconds() + 0.5))
 }
 
 // The function found returns the verdict on a run in capitals, and its evidence in a few words.

@@ -21,6 +21,18 @@ func TestDuration(t *testing.T) {
 	}
 }
 
+func TestNumber(t *testing.T) {
+	for x, want := range map[float64]string{0: "0", 0.5: "0.500", 999.4: "999", 1234.5: "1 234", 12345678: "12 345 678",
+		-1234: "-1 234", -0.25: "-0.250"} {
+		if got := Number(x); got != want {
+			t.Errorf("%v: got %q, want %q", x, got, want)
+		}
+	}
+	if got := NumberBeside(1234.4, 1234); got != "1 234.4" {
+		t.Errorf("beside 1 234: got %q", got)
+	}
+}
+
 func TestCount(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1 000", 1234567: "1 234 567", -1234: "-1 234"} {
 		if got := Count(n); got != want {

@@ -35,12 +35,13 @@ func duration(d time.Duration, digits int) string {
 // roundsUp returns the shortest duration that three digits would round up to one whole unit.
 func roundsUp(unit time.Duration) time.Duration { return unit - unit/2000 }
 
-// Number formats a number with three significant digits. It prints all digits before the decimal point in any case.
-func Number(x float64) string { return number(x, digits) }
+// Number formats a number with three significant digits. It prints all digits before the decimal point in any case, in
+// groups of three like Count.
+func Number(x float64) string { return grouped(x, digits) }
 
 // NumberBeside formats x like Number, but with more digits if x and other would look the same. For example, beside 2
 // it formats 1.9998 as "1.9998" instead of "2.00".
-func NumberBeside(x, other float64) string { return beside(x, other, number) }
+func NumberBeside(x, other float64) string { return beside(x, other, grouped) }
 
 // beside formats x with the smallest number of digits that makes its text differ from the text of other.
 func beside[T comparable](x, other T, format func(x T, digits int) string) string {
@@ -50,6 +51,17 @@ func beside[T comparable](x, other T, format func(x T, digits int) string) strin
 		text = format(x, n+1)
 	}
 	return text
+}
+
+func grouped(x float64, digits int) string {
+	whole, rest, point := strings.Cut(number(x, digits), ".")
+	if n, err := strconv.ParseInt(whole, 10, 64); err == nil && (n <= -1000 || n >= 1000) {
+		whole = Count(n)
+	}
+	if point {
+		whole += "." + rest
+	}
+	return whole
 }
 
 func number(x float64, digits int) string {

@@ -535,8 +535,8 @@ func TestAGateTellsItsValueFromItsLimit(t *testing.T) {
 		"cost.round_trips<3": "cost.round_trips is 2.00",
 		"fairness.jain>0.5":  "fairness.jain is 0.50004",
 		"response.p99<=40ms": "response.p99 is 40.0003 ms",
-		"throughput>=1500":   "throughput is 1499.6/s",
-		"throughput>=1499.6": "throughput is 1500/s",
+		"throughput>=1500":   "throughput is 1 499.6/s",
+		"throughput>=1499.6": "throughput is 1 500/s",
 	} {
 		g, err := ParseGate(gate)
 		if got := g.Check([]*results.Run{&run}).Summary; err == nil && got != want {
