@@ -14,16 +14,6 @@ import (
 	"hammerlock/history"
 )
 
-// ErrDamaged says that a file of a saved run is not what was saved. The error names the file.
-var ErrDamaged = errors.New("is damaged")
-
-func damaged(path string, err error) error { return fmt.Errorf("%s %w: %w", path, ErrDamaged, err) }
-
-var (
-	errForeign = errors.New("it does not begin as it should")
-	errTorn    = errors.New("its end is missing")
-)
-
 // ReadLatencies reads the latency log of a saved run, if it has one. It calls the function each for every histogram.
 func ReadLatencies(dir string, each func(*hdrhistogram.Histogram)) (err error) {
 	path := filepath.Join(dir, LatencyFile)

@@ -14,19 +14,6 @@ import (
 	"syscall"
 )
 
-// Names of the files of a saved run.
-const (
-	RunFile      = "run.json"
-	LatencyFile  = "latency.hlog"
-	HistoryFile  = "history.bin"
-	EnvelopeFile = "envelope.svg" // picture of a sweep
-	SequenceFile = "sequence.svg" // picture of a counterexample
-	latestLink   = "latest"
-	unfinished   = ".partial"
-	writerFile   = ".writer" // locked by the process that writes the run
-	killedFile   = ".killed" // new name of writerFile if that process was killed
-)
-
 // MostKilled limits how many bytes the histories of killed runs can have in a directory of runs. If they have more,
 // the oldest are deleted.
 const MostKilled = 2 << 30
