@@ -2,6 +2,7 @@ package checker
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -21,30 +22,63 @@ import (
 // A planned fault is no excuse: such a violation gets a cause of its own. An unplanned event excuses the lock.
 
 // forgot returns the fault or event (window) in which servers may have lost a hold, before the moment `by` and while
-// its lease lasted; nil if none exists.
+// its lease lasted; nil if none exists. A planned fault is preferred.
 func (c *Case) forgot(h *hold, by time.Duration) *window {
-	r, since := ruler{c: c}, h.Call
+	r, since, slack := ruler{c: c}, h.Call, c.anySlack()
 	if op := c.acquire(h); c.Claims.Begins && op.Until != history.Forever && op.Until > 0 {
 		since = min(since, minus(op.Until, r.c.rules.Most(op.TTL)))
 	}
 	by = min(by, r.latest(h))
-	w := c.forgotten(h.Key, since, by)
-	if w == nil {
-		return nil
+	for _, list := range [2]*reaching{&c.planned, c.losses(h.Key)} {
+		for w := range list.between(minus(since, slack), plus(by, slack)) {
+			if !c.survived(h, w, by) {
+				return w
+			}
+		}
 	}
-	last, sites := c.remembered(h, by)
-	switch {
-	case c.Sites > 1 && !w.fault && sites > c.Sites/2: // a majority of the sites still has the key
-		return nil
-	case last > since && c.Nodes == 1:
-		return c.forgotten(h.Key, last, by)
-	}
-	return w
+	return nil
 }
 
-// remembered uses the records of keys that were seen on servers. The result last is the time at which the hold's key
-// was last seen. The result sites is the number of sites that saw the key and have not failed since.
-func (c *Case) remembered(h *hold, by time.Duration) (last time.Duration, sites int) {
+// survived reports whether answers before the moment `by` show that a hold was not lost in a window. Either the lock
+// answered after the window that the hold goes on: its only server, or a majority of sites. Or the hold's key was seen
+// afterwards on every server that the window may have emptied. Of several sites, a majority must have the key.
+func (c *Case) survived(h *hold, w *window, by time.Duration) bool {
+	slack := c.anySlack()
+	after := plus(w.to, slack)
+	for _, i := range c.extends(h) {
+		op := &c.Ops[i]
+		if (c.Nodes == 1 || c.Sites > 1) && op.Outcome == history.OK && op.Call > after && op.Return <= by &&
+			(op.Kind == history.Extend || op.Value > 1) {
+			return true
+		}
+	}
+	seen := c.lastSeen(h, by)
+	if c.Sites > 1 {
+		maps.DeleteFunc(seen, func(site int64, at time.Duration) bool {
+			return slices.ContainsFunc(c.servers, func(v *window) bool {
+				return c.losing(v.effect) && c.empties(v, site) && v.meets(minus(at, slack), after)
+			})
+		})
+		return len(seen) > c.Sites/2
+	}
+	for server := range int64(max(c.Nodes, 1)) {
+		if c.Nodes == 0 || c.Ops[w.op].Kind == history.Incident {
+			server = c.Ops[w.op].Value
+		}
+		if seen[server] <= after {
+			return false
+		}
+	}
+	return c.Nodes > 0 || c.Ops[w.op].Kind == history.Incident
+}
+
+// empties reports whether a window may have emptied a server. It is not known which servers a planned fault hits.
+func (c *Case) empties(w *window, server int64) bool {
+	return c.Ops[w.op].Kind == history.Fault || c.Ops[w.op].Value == server
+}
+
+// lastSeen returns, for each server, when a hold's key was seen there last before the moment `by`.
+func (c *Case) lastSeen(h *hold, by time.Duration) map[int64]time.Duration {
 	token, seen := c.acquire(h).Token, map[int64]time.Duration{}
 	list := c.sightsOf(h.Key)
 	at, _ := slices.BinarySearchFunc(list, h.Call, func(op *history.Op, t time.Duration) int {
@@ -52,18 +86,16 @@ func (c *Case) remembered(h *hold, by time.Duration) (last time.Duration, sites 
 	})
 	for ; token != 0 && at < len(list) && list[at].Return <= by; at++ {
 		if op := list[at]; op.Token == token {
-			seen[op.Value], last = max(seen[op.Value], op.Call), max(last, op.Call)
+			seen[op.Value] = max(seen[op.Value], op.Call)
 		}
 	}
-	sites = len(seen)
-	for node, since := range seen {
-		if slices.ContainsFunc(c.forgetful, func(w *window) bool {
-			return c.Ops[w.op].Value == node && w.meets(since, by)
-		}) {
-			sites--
-		}
-	}
-	return last, sites
+	return seen
+}
+
+// losing reports whether a fault or event with an effect may make servers lose a grant. A fault that spares a majority
+// of sites is enough for that, since a bare majority may have granted the lock.
+func (c *Case) losing(e *history.Effect) bool {
+	return e.BreaksPromises() || c.Sites > 1 && e.Loses != history.NoLoss
 }
 
 // forgotten returns a fault or event (window) in which servers may have lost, between two moments, what they stored
@@ -148,7 +180,7 @@ func (c *Case) findLosses() {
 		if kind != history.Gap {
 			c.servers = append(c.servers, w)
 		}
-		if w.fault && w.effect.BreaksPromises() {
+		if w.fault && c.losing(w.effect) {
 			plan = append(plan, w)
 			// a cut link may end sessions, and loses no other data
 			if own := c.Faults[c.Ops[w.op].Value].Effect.Loses; w.effect.Loses != history.LosesTime &&
@@ -190,7 +222,7 @@ func (c *Case) losses(key int32) *reaching {
 		if c.elsewhere(key, w) {
 			continue
 		}
-		if w.to == history.Forever {
+		if w.to == history.Forever && c.Sites < 2 { // a majority does not tell what one site has
 			if wholes == nil {
 				wholes = c.wholes(key)
 			}

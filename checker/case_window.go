@@ -156,7 +156,7 @@ func (c *Case) dropPlanned(all []window) (list []window) {
 		if !expected {
 			list = append(list, w)
 		} else if c.Ops[w.op].Kind == history.Role {
-			if w.fault = true; w.effect.BreaksPromises() { // the losses by this role change count as planned
+			if w.fault = true; c.losing(w.effect) { // the losses by this role change count as planned
 				c.roles = append(c.roles, &w)
 			}
 		}

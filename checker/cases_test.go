@@ -24,6 +24,16 @@ var cases = map[string]string{
 	"released-anothers": "foreign-release",
 	// Another worker is granted the lock within the lease that an extension promised.
 	"extended-for-nothing": "false-extension",
+	// A fault emptied one of three sites, and a grant may stand on two.
+	"lost-with-a-majority-left": "",
+	// One of two servers failed, and still had the key afterwards.
+	"incident-but-key-seen-there": "double-grant",
+	// Two of three sites had the key, and only the third one had failed, before another hold.
+	"seen-on-the-other-sites": "double-grant",
+	// A majority of sites extended the lease, or had the key, after they had failed.
+	"extended-after-the-fault":    "double-grant",
+	"extended-after-the-incident": "double-grant",
+	"seen-after-the-fault":        "double-grant",
 	// The key of a lease has no expiry.
 	"sight-without-end": "ttl-too-long",
 }

@@ -61,7 +61,7 @@ func (c *Case) page(holds []int32, s scope) *pages {
 	for i, n := range holds {
 		h := &c.holds[n]
 		half = min(half, p.half(h))
-		p.Holds = append(p.Holds, model.Hold{ID: c.acquire(h).ID, Stands: c.stands(h)})
+		p.Holds = append(p.Holds, model.Hold{ID: c.acquire(h).ID})
 		p.add(h, int32(i), h.acquire)
 		for _, x := range c.extends(h) {
 			p.add(h, int32(i), x)
@@ -114,17 +114,6 @@ func (p *pages) unheld(key int32) {
 				From: op.Call - apart, To: plus(op.Return, apart)})
 		}
 	}
-}
-
-// stands tells whether a hold was seen on a majority of several sites that have not failed since. No unplanned event
-// can have left such a hold without a majority.
-func (c *Case) stands(h *hold) bool {
-	if c.Sites < 2 || len(c.forgetful) == 0 {
-		return false
-	}
-	r := ruler{c: c}
-	_, sites := c.remembered(h, r.latest(h))
-	return sites > c.Sites/2
 }
 
 // add adds a call of a hold to the page. A call that failed is added only if its answer says that the lock was not the
@@ -272,20 +261,34 @@ func (p *pages) atWork(key int32, slack time.Duration) {
 			Restores: !planned || !e.Known() || e.Loses == history.LosesWrites,
 			Late:     planned && (!e.Known() || e.Loses == history.LosesTime)})
 	}
-	// a bare majority may have granted the lock, so one site that comes back empty may let another worker have it
-	if p.c.Sites > 1 {
-		for i := range p.c.windows {
-			w := &p.c.windows[i]
-			if lost := !w.effect.Known() || w.effect.Loses != history.NoLoss; lost {
-				add(w, w.fault)
-			}
-		}
-		return
-	}
 	for _, w := range p.c.planned.all {
 		add(w, true)
 	}
 	for _, w := range p.c.losses(key).all {
 		add(w, false)
 	}
+	p.survive()
+}
+
+// survive notes which holds were not lost in which windows. Only answers before another grant show that.
+func (p *pages) survive() {
+	for n, w := range p.why {
+		for i, k := range p.holds {
+			h := &p.c.holds[k]
+			by, since := p.latest(h), max(w.from, h.Call)
+			if since <= min(w.to, by) && p.c.survived(h, w, by) && p.c.survived(h, w, p.another(k, since, by)) {
+				p.Holds[i].Survives = append(p.Holds[i].Survives, int32(n))
+			}
+		}
+	}
+}
+
+// another returns the time, at most `by`, until which no other hold than k can have been granted since a moment.
+func (p *pages) another(k int32, since, by time.Duration) time.Duration {
+	for _, n := range p.holds {
+		if h := &p.c.holds[n]; n != k && h.Outcome == history.OK && h.Return >= since {
+			by = min(by, h.Call)
+		}
+	}
+	return by
 }

@@ -96,6 +96,23 @@ func (r *reaching) find(since, by time.Duration) *window {
 	return r.last[n-1]
 }
 
+// between iterates over the windows that were in force between two moments, the one that began last first.
+func (r *reaching) between(since, by time.Duration) func(yield func(*window) bool) {
+	return func(yield func(*window) bool) {
+		n, _ := slices.BinarySearchFunc(r.from, by, func(from, by time.Duration) int {
+			if from <= by {
+				return -1
+			}
+			return 1
+		})
+		for n--; n >= 0 && r.last[n].to >= since; n-- {
+			if r.all[n].to >= since && !yield(r.all[n]) {
+				return
+			}
+		}
+	}
+}
+
 // window is a period in which something happened that the lock cannot be blamed for. It is a planned fault, or an
 // unplanned event, such as a server that ended or a process that was paused. File case_excuse.go says what a
 // window excuses.

@@ -51,8 +51,8 @@ func (c *Call) looks(at time.Duration) time.Duration {
 
 // Hold is one grant of the lock, or a possible one. All calls with its token belong to it.
 type Hold struct {
-	ID     history.ID // of its acquire
-	Stands bool       // no accident can have made the servers forget it
+	ID       history.ID // of its acquire
+	Survives []int32    // indices in Page.Windows: the servers did not forget it in these windows
 }
 
 // Window is a period in which an event outside the lock may have changed the servers' state.

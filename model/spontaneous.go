@@ -62,11 +62,8 @@ func (s *searcher) lapses(c state, i int, by time.Duration) bool {
 // forget yields the state in which servers forget a hold in a window.
 func (s *searcher) forget(c state, i int, n int32, by time.Duration) {
 	w, hold := &s.explainer.wins.list[n], c.held[i].hold
-	if w.Forgets && !w.Planned && s.p.Holds[hold].Stands {
-		return
-	}
 	at := max(c.cur, w.From)
-	if !w.Forgets || at > min(by, w.To) {
+	if !w.Forgets || slices.Contains(s.p.Holds[hold].Survives, s.explainer.wins.place[n]) || at > min(by, w.To) {
 		return
 	}
 	step := Step{At: at, Event: Forgotten, Hold: hold, Window: s.explainer.wins.place[n], Planned: w.Planned,
