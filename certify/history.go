@@ -184,12 +184,28 @@ func (h *History) bind() {
 			}
 		}
 	}
+	h.failovers()
 	recovery := cmp.Or(h.Bounds.Recovery, 5e9)
 	for i, w := range h.windows { // a fault explains a change of role or a pause
 		for _, f := range h.windows {
 			explains := w.op.Kind == "role" && f.forgets || w.pauses && f.pauses
 			if f.op.Kind == "fault" && f.from <= w.to && w.from <= plus(f.to, recovery) && explains {
 				h.windows[i].planned = true
+			}
+		}
+	}
+}
+
+// mostFailover is how long a former primary may not know of the new one.
+const mostFailover ns = 10e9
+
+// failovers extends the window of a promotion until the former primary follows the new one. Until then the former
+// primary goes on serving, and its grants will be lost.
+func (h *History) failovers() {
+	for _, w := range h.windows {
+		for i, p := range h.windows {
+			if w.op.Kind == "role" && w.op.Seen == p.op.ID && w.from <= plus(p.op.Return, mostFailover) {
+				h.windows[i].to = max(p.to, w.to)
 			}
 		}
 	}

@@ -24,6 +24,8 @@ var cases = map[string]string{
 	"released-anothers": "foreign-release",
 	// Another worker is granted the lock within the lease that an extension promised.
 	"extended-for-nothing": "false-extension",
+	// A hold was lost after a promotion, before the former primary followed.
+	"lost-before-the-primary-followed": "",
 	// A fault emptied one of three sites, and a grant may stand on two.
 	"lost-with-a-majority-left": "",
 	// One of two servers failed, and still had the key afterwards.
