@@ -36,6 +36,11 @@ var cases = map[string]string{
 	"extended-after-the-fault":    "double-grant",
 	"extended-after-the-incident": "double-grant",
 	"seen-after-the-fault":        "double-grant",
+	// The counter's server failed, or lost its last writes, after all visits and before the page was read.
+	"incident-before-the-end": "",
+	"role-before-the-end":     "",
+	// At the end a page has more views than were stored.
+	"more-than-was-stored": "corrupt",
 	// The key of a lease has no expiry.
 	"sight-without-end": "ttl-too-long",
 }

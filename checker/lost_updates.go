@@ -36,7 +36,7 @@ func judgeLostUpdates(c *Case) Verdict {
 func (u *updates) deepest() {
 	unread := false
 	for k := range u.pages {
-		unread = unread || !u.pages[k].final
+		unread = unread || u.pages[k].final == 0
 	}
 	if !unread {
 		return
@@ -47,7 +47,7 @@ func (u *updates) deepest() {
 	best := make([]int64, u.keys)
 	var path []int32
 	for i := range u.Ops {
-		if !u.effective(int32(i)) || u.pages[u.Ops[i].Key].final {
+		if !u.effective(int32(i)) || u.pages[u.Ops[i].Key].final > 0 {
 			continue
 		}
 		path = path[:0]
@@ -187,7 +187,7 @@ func (u *updates) read() {
 			}
 			wrote = 1
 		case op.Kind == history.Final && op.Outcome == history.OK:
-			u.pages[op.Key].final = true
+			u.pages[op.Key].final = int32(i) + 1
 			u.pages[op.Key].end = u.at(op.Seen) + 1
 		case op.Kind != history.Load || op.Outcome != history.OK:
 			continue

@@ -28,6 +28,7 @@ func (u *updates) byValues() Verdict {
 				p.begins(op.Value)
 			}
 		case history.Store:
+			p.most = max(p.most, op.Value)
 			if op.Outcome == history.Unknown {
 				p.unknown++
 				continue
@@ -36,16 +37,19 @@ func (u *updates) byValues() Verdict {
 			p.begins(op.Value - 1)
 			p.store(op.Value, int32(i))
 		case history.Final:
-			p.final, p.read = op.Value, true
+			p.final, p.read = op.Value, int32(i)+1
 		}
 	}
 	unread, inexact, more := 0, false, int64(0)
 	for k := range pages {
 		p := &pages[k]
 		lost := p.doubled
-		if p.read {
+		if p.read > 0 {
 			lost = max(lost, p.acknowledged-(p.final-p.least))
-			more += max(p.final-p.least-p.acknowledged-p.unknown, 0)
+			above := max(p.final-p.least-p.acknowledged-p.unknown, 0)
+			if more += above; above > 0 && p.acknowledged > 0 && p.final > p.most && u.Wire == "" && u.Partial == "" {
+				u.wrong(history.Corrupt, p.last, p.read-1) // the record is whole, and no visit wrote this number
+			}
 			inexact = inexact || p.unknown > 0 && p.acknowledged > 0
 		} else if p.acknowledged > 0 {
 			unread++
@@ -77,7 +81,7 @@ func (u *updates) blamePage(p *counted, lost int64) {
 		}
 	}
 	for range lost {
-		u.loses(u.forgotten(history.Overwritten), p.last, -1)
+		u.loses(u.forgotten(history.Overwritten), p.last, p.read-1)
 	}
 }
 
@@ -132,6 +136,9 @@ func (u *updates) ofValues(unread int, inexact bool, more int64) Verdict {
 		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, by their values: "+
 			"nothing says whose stores were seen",
 			human.Count(u.lost), human.Count(u.acknowledged))
+		if u.lost == 0 {
+			v.Summary = "the counter showed a number that no visit had stored"
+		}
 	case u.excused > 0:
 		v.Summary = u.excuseText("lost page views")
 	case u.acknowledged == 0:

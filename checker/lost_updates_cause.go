@@ -11,7 +11,7 @@ import (
 )
 
 // cause returns the reason why a branch of stores was lost, given its first store. It also returns the rival, the
-// store of the chain that replaced the same store; -1 if none exists.
+// store of the chain that replaced the same store. If none exists, it returns the read at the end, or -1.
 func (u *updates) cause(branch int32) (string, int32) {
 	op := &u.Ops[branch]
 	rival := int32(-1)
@@ -21,7 +21,7 @@ func (u *updates) cause(branch int32) (string, int32) {
 		rival = u.pages[op.Key].first - 1
 	}
 	if rival < 0 {
-		return u.forgotten(history.Overwritten), -1
+		return u.forgotten(history.Overwritten), u.pages[op.Key].final - 1
 	}
 	return u.conflict(branch, rival), rival
 }
@@ -209,7 +209,7 @@ func (u *updates) verdict() Verdict {
 	}
 	unread := 0
 	for k := range u.pages {
-		if p := &u.pages[k]; p.stores && !p.final {
+		if p := &u.pages[k]; p.stores && p.final == 0 {
 			unread++
 		}
 	}

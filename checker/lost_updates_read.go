@@ -34,8 +34,8 @@ type page struct {
 	base    int64 // value before the first store
 	based   bool  // the base is known
 	stores  bool
-	final   bool // the page was read at the end
-	cropped bool // the chain begins with a store that the history does not have
+	final   int32 // the read at the end, plus one; 0 = none
+	cropped bool  // the chain begins with a store that the history does not have
 }
 
 // witness is the evidence of a violation.
@@ -95,10 +95,11 @@ type replacing struct{ hold, seen history.ID }
 type counted struct {
 	least        int64 // smallest value that was read or replaced
 	known        bool  // least is known
+	most         int64 // greatest value that was written
 	acknowledged int64
 	unknown      int64
 	final        int64
-	read         bool              // the page was read at the end
+	read         int32             // the read at the end, plus one; 0 = none
 	by           map[int64][]int32 // value -> acknowledged stores of it; all but one of them are lost
 	last         int32             // the acknowledged store that was answered last
 	doubled      int64             // number of stores that are lost because another one stored the same value

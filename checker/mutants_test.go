@@ -58,7 +58,7 @@ var mutants = map[string]mutant{
 		[]string{"(op.Outcome == history.OK || u.named[i])", "(op.Outcome != history.Failed || u.named[i])"}},
 	"lost-updates: only a fork is a loss": {"TestLostUpdatesAgainstEveryOrder",
 		[]string{"		cause, other := u.cause(left)\n", "		cause, other := u.cause(left)\n" +
-			"		if other < 0 {\n			continue\n		}\n"}},
+			"		if other < 0 || u.Ops[other].Kind == history.Final {\n			continue\n		}\n"}},
 	"lost-updates: a newer read is stale": {"TestLostUpdatesAgainstEveryOrder",
 		[]string{
 			"if seen >= 0 && u.place[seen] >= u.place[returned] {",
