@@ -39,6 +39,8 @@ var cases = map[string]string{
 	// The counter's server failed, or lost its last writes, after all visits and before the page was read.
 	"incident-before-the-end": "",
 	"role-before-the-end":     "",
+	// The only server failed, and had the keys of two holds after that.
+	"both-keys-after-an-incident": "double-grant",
 	// At the end a page has more views than were stored.
 	"more-than-was-stored": "corrupt",
 	// The key of a lease has no expiry.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"hammerlock/history"
+	"hammerlock/model"
 )
 
 // late finds the cause of a store after the holder's deadline. If servers lost the counter of fencing tokens, they are
@@ -151,6 +152,9 @@ func (x *examiner) doubles() {
 		if k.deviates(history.DoubleGrant) && k.against >= 0 && !x.blamed[k.hold] && !x.blamed[k.against] {
 			x.blamed[k.hold] = true
 			p := pair{k.against, k.hold}
+			if k.Kind == model.Seen { // the key shows that the earlier hold went on
+				p = pair{k.hold, k.against}
+			}
 			x.add(x.c.shown(finding{cause: history.DoubleGrant, pair: p, op: -1, follows: k.first != n}))
 		}
 	}

@@ -1,6 +1,11 @@
 package model
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
 
 // apply yields the states in which a call has had its effect, not later than the time `by`.
 func (s *searcher) apply(c state, n int32, by time.Duration) {
@@ -183,7 +188,13 @@ func (s *searcher) others(c state, n int32, by time.Duration) {
 		if g := s.holds[o.Hold].grant; g >= 0 {
 			l.ttl = s.p.Calls[g].TTL
 		}
-		s.yield(s.wrong(c.alone(l), n, phantom, against))
+		if !s.shares(&c, o) {
+			s.yield(s.wrong(c.alone(l), n, phantom, against))
+			return
+		}
+		x := s.wrong(c.alone(l), n, doubleGrant, against)
+		x.last.step.Alone = true
+		s.yield(x)
 		return
 	}
 	if o.Kind == Extend {
@@ -218,6 +229,19 @@ func (s *searcher) others(c state, n int32, by time.Duration) {
 	} else {
 		s.yield(s.wrong(c, n, falseRelease, against))
 	}
+}
+
+// shares reports whether a sighting of a key shows two holders. Another hold has the lock, was certainly granted, and
+// was not given back. The key's hold was granted and not given back either, and its lease cannot be over.
+func (s *searcher) shares(c *state, o *Call) bool {
+	if !s.granted(c, o.Hold) || s.given(c, o.Hold) || !slices.ContainsFunc(c.held, func(l lease) bool {
+		g := s.holds[l.hold].grant
+		return g >= 0 && !s.p.Calls[g].Unanswered && !s.given(c, l.hold)
+	}) {
+		return false
+	}
+	l := s.lastLease(c, o.Hold, history.Forever)
+	return c.cur <= plus(l.lo, s.p.Least(l.ttl))
 }
 
 // givenBack reports whether a release of the same hold succeeded before a call began.

@@ -89,8 +89,8 @@ func (e *explainer) pass(from int, least []time.Duration) (again bool) {
 
 // begins reports whether the call's effect begins a lease.
 func (s *Step) begins() bool {
-	return s.Deviation == &Deviations[phantom] || !s.Elsewhere && s.Deviation != &Deviations[falseExtension] &&
-		(s.Kind == Grant || s.Kind == Extend)
+	return s.Deviation == &Deviations[phantom] || s.Deviation == &Deviations[doubleGrant] ||
+		!s.Elsewhere && s.Deviation != &Deviations[falseExtension] && (s.Kind == Grant || s.Kind == Extend)
 }
 
 // usesLease reports whether a step shows that its hold's lease was alive.
