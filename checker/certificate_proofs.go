@@ -81,7 +81,9 @@ func (x *certificate) failed(v *Verdict) (name string, of []int32, why string) {
 	case leaseValidity.Name:
 		name, of = x.lease(v.Cause, evidence)
 	case fencing.Name:
-		name, of = "fence", evidence
+		if name, of = "fence", evidence; x.Ops[evidence[len(evidence)-1]].Outcome == history.Unknown {
+			name = "" // what a page shows at its end is more than a formula
+		}
 	case lostUpdates.Name:
 		name, of = x.lost(evidence)
 	case liveness.Name:

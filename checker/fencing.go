@@ -172,8 +172,20 @@ func (r *ruler) alive(h *hold) time.Duration {
 // one that was replaced, or one that had returned before the call. Rejecting a store is correct.
 func (g *fences) resource() {
 	store := func(op *history.Op) bool { return op.Kind == history.Store && op.Key >= 0 && op.Fence != 0 }
-	g.inRealTime(store, g.fence, func(i, older int32) {
+	storeOrEnd := func(op *history.Op) bool { return store(op) || op.Kind == history.Final }
+	g.inRealTime(storeOrEnd, func(i int32) int64 {
+		if g.Ops[i].Kind == history.Final {
+			return -1
+		}
+		return g.fence(i)
+	}, func(i, older int32) {
 		op := &g.Ops[i]
+		if op.Kind == history.Final {
+			if g.Fenced && older >= 0 && g.outdated(op, older) {
+				g.disorder(history.StaleStore, older, i, g.at(op.Seen))
+			}
+			return
+		}
 		if op.Outcome == history.Failed && op.Reason == history.Fenced {
 			g.refused++
 		}
@@ -192,6 +204,21 @@ func (g *fences) resource() {
 		}
 		g.disorder(history.StaleStore, older, -1, i)
 	})
+}
+
+// outdated reports whether a page ends with a store that the counter took after an acknowledged one with a greater
+// token. The last store had no answer, and it is not among those that the acknowledged one followed.
+func (g *fences) outdated(end *history.Op, acknowledged int32) bool {
+	n := g.at(end.Seen)
+	if n < 0 || end.Outcome != history.OK || g.Ops[n].Kind != history.Store || g.Ops[n].Fence == 0 ||
+		g.Ops[n].Outcome != history.Unknown || g.Ops[n].Fence >= g.Ops[acknowledged].Fence {
+		return false
+	}
+	at := acknowledged
+	for most := len(g.Ops); at >= 0 && at != n && g.Ops[at].Seen != 0 && most > 0; most-- {
+		at = g.at(g.Ops[at].Seen)
+	}
+	return at != n
 }
 
 func (g *fences) verdict() Verdict {
