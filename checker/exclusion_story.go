@@ -17,13 +17,7 @@ func tell(c *Case, v *Verdict, f finding) {
 		return
 	}
 	i, j := &c.holds[f.pair.first], &c.holds[f.pair.second]
-	r, what := ruler{c: c}, "two workers held the lock at once"
-	switch n := c.Claims.Permits; {
-	case n > 0:
-		what = fmt.Sprintf("more than %d permits were held at once", n)
-	case i.Worker == j.Worker:
-		what = "a worker was granted the lock while it had it"
-	}
+	r, what := ruler{c: c}, c.overlap(f, i, j)
 	times := human.Quantity(v.Violations, "time")
 	if n := c.examine().incidents[f.cause]; n > 0 && n < v.Causes[f.cause] {
 		times = fmt.Sprintf("%s after %s", times, human.Quantity(n, "incident"))
@@ -70,6 +64,19 @@ func tell(c *Case, v *Verdict, f finding) {
 	}
 	slices.SortStableFunc(v.Evidence, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 	v.Story = append(v.Story, disturbed(c, i.Call, j.Return)...)
+}
+
+// overlap says what is wrong about two grants. A holder may have given up the lock before another was granted it.
+func (c *Case) overlap(f finding, i, j *hold) string {
+	switch n := c.Claims.Permits; {
+	case n > 0:
+		return fmt.Sprintf("more than %d permits were held at once", n)
+	case i.Worker == j.Worker:
+		return "a worker was granted the lock while it had it"
+	case i.lapse() <= j.Return && f.cause == history.ServiceLoss:
+		return "a worker was granted the lock within the lease of another that did not rely on it any more"
+	}
+	return "two workers held the lock at once"
 }
 
 // freeingText says whose release freed the lock of another worker.
