@@ -163,6 +163,8 @@ func (p *pages) ends(call *model.Call, op *history.Op) {
 	case call.Kind > model.Extend:
 	case op.TTL == 0:
 		call.Open, call.TTL = true, max(op.Until-op.Call, 1)
+	case p.c.Claims.Begins && op.Kind == history.Extend && p.promised(op) < plus(op.Call, p.Least(op.TTL)):
+		call.Open, call.TTL = true, max(p.promised(op)-op.Call, 1)
 	case p.c.Claims.Begins && op.Kind == history.Acquire:
 		call.From -= max(plus(op.Call, p.Least(op.TTL))-p.promised(op), 0)
 	}
