@@ -47,6 +47,10 @@ var cases = map[string]string{
 	"stale-store-at-the-end": "zombie-write, stale-store",
 	// At the end a page has more views than were stored.
 	"more-than-was-stored": "corrupt",
+	// The holder died, and its key was there after the run, later than its lease allows.
+	"found-after-its-lease": "ttl-too-long",
+	// A key was to expire later than the lease of its grant.
+	"sight-to-expire-too-late": "ttl-too-long",
 	// The key of a lease has no expiry.
 	"sight-without-end": "ttl-too-long",
 }

@@ -62,8 +62,7 @@ func (l *leases) told(k *slip) {
 		text = fmt.Sprintf("%s was told at %s that it has %s for longer, but the lease was not made longer",
 			who(h.Worker), clock(c.Ops[k.op].Return), c.name(h))
 	case k.deviates(history.TTLTooLong):
-		text = fmt.Sprintf("%s still had %s at %s, after its lease was over: it lasted longer than was asked for",
-			who(h.Worker), c.name(h), clock(k.At))
+		text = l.tooLong(k, h)
 	default:
 		return
 	}
@@ -74,6 +73,21 @@ func (l *leases) told(k *slip) {
 		evidence = append([]history.Op{*c.acquire(&c.holds[k.against])}, evidence...)
 	}
 	l.fail(k.Deviation.Name, text, append([]history.Op{*c.acquire(&c.holds[k.hold])}, evidence...)...)
+}
+
+// tooLong says what shows that a lease lasted longer than was asked for.
+func (l *leases) tooLong(k *slip, h *hold) string {
+	c, over := l.c, l.latest(h)
+	if k.op < 0 || k.At > over || c.Ops[k.op].Worker >= 0 {
+		return fmt.Sprintf("%s still had %s at %s, after its lease was over: it lasted longer than was asked for",
+			who(h.Worker), c.name(h), clock(k.At))
+	}
+	expiry := "to expire at " + clock(c.Ops[k.op].Until)
+	if c.Ops[k.op].Until == history.Forever {
+		expiry = "without an expiry"
+	}
+	return fmt.Sprintf("the key of %s was seen at %s, %s, but its lease is over by %s", c.name(h),
+		clock(c.Ops[k.op].Call), expiry, clock(over))
 }
 
 // robbed blames a release that freed the lock of another worker, the victim. The victim must have learned of the loss

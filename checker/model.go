@@ -221,8 +221,8 @@ func (p *pages) sights(key int32, holds []int32) {
 			apart := p.apart(op.Process)
 			from, to := op.Call-apart, plus(op.Return, apart)
 			// an Acquire with several commands may restart its lease
-			if op.Kind != history.Sight || from < h.Return {
-				continue
+			if from < h.Return || op.Kind == history.Found && (h.Release >= 0 || op.Until <= op.Call) {
+				continue // another checker judges what a release left
 			}
 			if !p.c.Claims.Cleans && to >= min(h.releaseCall, p.assured(h)) {
 				continue
@@ -233,11 +233,17 @@ func (p *pages) sights(key int32, holds []int32) {
 	}
 }
 
-// overlong reports whether a key was seen with a longer TTL than any lease. Its token and its expiry are read one after
-// the other, so a TTL of up to a lease may belong to the next hold.
+// overlong reports whether a key was seen with a later end than its lease. Its token and its expiry are read one after
+// the other. So a TTL of up to a lease may belong to the next hold, unless this hold went on.
 func (p *pages) overlong(h *hold, sight *history.Op) bool {
-	return p.c.Claims.Cleans && p.c.Claims.Expires && h.TTL > 0 && (sight.Until == history.Forever ||
-		sight.Until-sight.Return > p.c.lease && p.c.stretched(h.Call, sight.Return) == nil)
+	if !p.c.Claims.Cleans || !p.c.Claims.Expires || h.TTL == 0 || sight.Until == history.Forever {
+		return p.c.Claims.Cleans && p.c.Claims.Expires && h.TTL > 0
+	}
+	slack := p.c.anySlack()
+	goes := plus(sight.Return, slack) < min(h.releaseCall, p.assured(h)) && len(p.c.reenters(h)) == 0 &&
+		p.c.forgot(h, sight.Return) == nil
+	later := sight.Until > plus(p.latest(h), sight.Return-sight.Call+slack)
+	return (sight.Until-sight.Return > p.c.lease || goes && later) && p.c.stretched(h.Call, sight.Return) == nil
 }
 
 // atWork adds the windows in which servers may forget, or extend, what they have of a key. It widens them by the slack
