@@ -41,7 +41,7 @@ func (c *Case) forgot(h *hold, by time.Duration) *window {
 
 // survived reports whether answers before the moment `by` show that a hold was not lost in a window. Either the lock
 // answered after the window that the hold goes on: its only server, or a majority of sites. Or the hold's key was seen
-// afterwards on every server that the window may have emptied. Of several sites, a majority must have the key.
+// afterwards on every server that the window may have emptied, or it is on a majority of several sites.
 func (c *Case) survived(h *hold, w *window, by time.Duration) bool {
 	slack := c.anySlack()
 	after := plus(w.to, slack)
