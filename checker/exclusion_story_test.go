@@ -29,6 +29,39 @@ func TestAStoryIsInTheOrderOfEffects(t *testing.T) {
 	}
 }
 
+// TestAHolderThatWasToldHoldsNothing: the server forgot a grant because of a fault, and its holder was told so. So two
+// grants were made within a lease, but no two workers held the lock at once.
+func TestAHolderThatWasToldHoldsNothing(t *testing.T) {
+	for told, want := range map[bool]string{
+		true:  "within the lease of another that did not rely on it any more",
+		false: "two workers held the lock at once",
+	} {
+		s := newScript()
+		a := s.acquire(1, 0, 1, 300)
+		s.fault(serverDies, 2, 3)
+		if told {
+			s.op(history.Lose, 1, 100, 100).Hold = a
+		}
+		s.acquire(2, 120, 121, 300)
+		if v := Exclusion.Check(s.prepare(t)); v.Cause != history.ServiceLoss || !strings.Contains(v.Summary, want) {
+			t.Errorf("told %v: got %s %q: %s", told, v.Status, v.Cause, v.Summary)
+		}
+	}
+}
+
+// TestAKeyWithoutAnExpiryIsNotLate: its lease was not over when the key was seen, so the sentence does not say that.
+func TestAKeyWithoutAnExpiryIsNotLate(t *testing.T) {
+	verdicts, err := JudgeFile("testdata/cases/sight-without-end.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range verdicts {
+		if v.Checker == leaseValidity.Name && !strings.Contains(strings.Join(v.Story, " "), "without an expiry") {
+			t.Errorf("the story is %s", v.Story)
+		}
+	}
+}
+
 // TestWhatToDoFollowsTheStory: the usual remedy of a double grant is an atomic acquire. If the story shows another
 // reason, the remedy differs; if it shows none, there is no remedy.
 func TestWhatToDoFollowsTheStory(t *testing.T) {
