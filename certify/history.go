@@ -203,8 +203,11 @@ const mostFailover ns = 10e9
 // primary goes on serving, and its grants will be lost.
 func (h *History) failovers() {
 	for _, w := range h.windows {
+		if w.op.Kind != "role" || w.op.Seen == "" {
+			continue
+		}
 		for i, p := range h.windows {
-			if w.op.Kind == "role" && w.op.Seen == p.op.ID && w.from <= plus(p.op.Return, mostFailover) {
+			if w.op.Seen == p.op.ID && w.from <= plus(p.op.Return, mostFailover) {
 				h.windows[i].to = max(p.to, w.to)
 			}
 		}

@@ -283,8 +283,11 @@ func (p *pages) survive() {
 	for n, w := range p.why {
 		for i, k := range p.holds {
 			h := &p.c.holds[k]
+			if h.Call > w.to || h.answer == history.OK && h.releaseReturn < w.from {
+				continue
+			}
 			by, since := p.latest(h), max(w.from, h.Call)
-			if since <= min(w.to, by) && p.c.survived(h, w, by) && p.c.survived(h, w, p.another(k, since, by)) {
+			if since <= by && p.c.survived(h, w, by) && p.c.survived(h, w, p.another(k, since, by)) {
 				p.Holds[i].Survives = append(p.Holds[i].Survives, int32(n))
 			}
 		}
