@@ -18,8 +18,7 @@ func (l *leases) freedBy(op int32, victim *hold, heard time.Duration, evidence [
 // told blames a lease that is wrong in the story of its page: it ended early, lasted too long, was not extended, or
 // was revived.
 func (l *leases) told(k *slip) {
-	c, evidence := l.c, []history.Op(nil)
-	text := ""
+	c, evidence, text := l.c, []history.Op(nil), ""
 	if k.deviates(history.ForeignRelease) {
 		l.robbed(k)
 		return
@@ -51,7 +50,11 @@ func (l *leases) told(k *slip) {
 		text = fmt.Sprintf("%s extended %s at %s %s, after it was over: that took the lock away from %s",
 			who(h.Worker), c.name(h), clock(c.Ops[k.op].Call), answer, who(c.holds[k.against].Worker))
 	case k.deviates(history.SilentReacquire):
-		if shown, story := l.outlived(h, l.before(h, k.op), c.Ops[k.op].Call); shown != nil {
+		by := c.Ops[k.op].Call
+		if k.Unanswered { // only a key shows that it may have had an effect
+			by = history.Forever
+		}
+		if shown, story := l.outlived(h, l.before(h, k.op), by); shown != nil {
 			l.fail(history.TTLTooLong, fmt.Sprintf("the lease of %s was over by %s, but %s: it lasted longer than was "+
 				"asked for", c.name(h), clock(l.before(h, k.op)), story), *c.acquire(h), *shown, c.Ops[k.op])
 			return
