@@ -92,6 +92,23 @@ func (c *Case) longest(ttl time.Duration) time.Duration {
 	return plus(plus(ttl, c.rules.Drift(ttl)), c.Bounds.Linger)
 }
 
+// errorOf is the largest error of a process's clock. Two clocks differ by at most the sum of their errors.
+func (c *Case) errorOf(process int16) time.Duration {
+	return (&ruler{c: c, scope: everywhere}).half(&hold{Process: process})
+}
+
+// wide is the time that a period of a process may have lasted on a clock without error, at most.
+func (c *Case) wide(process int16, p period) period {
+	e := c.errorOf(process)
+	return period{minus(p.from, e), plus(p.to, e)}
+}
+
+// narrow is the time that a period of a process certainly lasted on a clock without error.
+func (c *Case) narrow(process int16, p period) period {
+	e := c.errorOf(process)
+	return period{plus(p.from, e), minus(p.to, e)}
+}
+
 // wait describes how a visit waits for a lock, over all its tries.
 type wait struct {
 	start time.Duration // call of the first try

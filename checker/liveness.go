@@ -37,7 +37,7 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	call, try := l.slowest()
 	l.bound = c.Retry*3/2 + call + collisions*try + cmp.Or(c.Bounds.Idle, patience)
 	for _, p := range l.eventful.without(period{0, l.end}) {
-		if lasted := l.hitches.length(p); lasted > l.bound {
+		if lasted := l.calm(p); lasted > l.bound+2*l.anySlack() {
 			l.judged += lasted
 		}
 	}

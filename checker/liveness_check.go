@@ -33,14 +33,21 @@ type livenessCheck struct {
 
 // dies tells whether a period is longer than the bound, without short pauses of processes.
 func (l *livenessCheck) dies(p period) bool {
-	return p.to-p.from > l.bound && l.hitches.length(p) > l.bound
+	return p.to-p.from > l.bound && l.calm(p) > l.bound
+}
+
+// calm is the length of a period without the short pauses of processes that may lie in it.
+func (l *livenessCheck) calm(p period) time.Duration {
+	slack := l.anySlack()
+	around := period{p.from - slack, plus(p.to, slack)}
+	return l.hitches.length(around) - (around.to - p.to) - slack
 }
 
 func byKeyAndTime(a, b stretch) int {
 	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.from, b.from))
 }
 
-// waiting lists, for each page, the times in which a worker waited for its lock.
+// waiting lists, for each page, the times in which a worker certainly waited for its lock.
 func (l *livenessCheck) waiting() [][]period {
 	sizes := make([]int32, l.keys)
 	for key, n := range l.manyWaits() {
@@ -49,8 +56,10 @@ func (l *livenessCheck) waiting() [][]period {
 	pages := room[period](&l.scratch, sizes)
 	l.Case.waits(func(w *wait) {
 		if w.key >= 0 && l.served(w.permits) {
-			k := l.joint(w.key)
-			l.waits, pages[k] = l.waits+1, append(pages[k], period{w.start, w.stop})
+			k, p := l.joint(w.key), l.narrow(w.process, period{w.start, w.stop})
+			if l.waits++; p.from <= p.to {
+				pages[k] = append(pages[k], p)
+			}
 		}
 	})
 	apart := time.Duration(0)
@@ -105,9 +114,17 @@ func joined(page []period, apart time.Duration) []period {
 }
 
 // idle runs the function emit for each period in which a worker waits for a page and no hold covers the page. For a
-// semaphore, these are the periods in which enough permits are free. The function held returns a hold's period.
-func (l *livenessCheck) idle(waiting [][]period, held func(*hold) period, emit func(stretch)) {
+// semaphore, these are the periods in which enough permits are free. The function has returns a hold's period, on the
+// clock of its process.
+func (l *livenessCheck) idle(waiting [][]period, has func(*hold) period, emit func(stretch)) {
 	s := newSweeper(l.Case)
+	held := func(h *hold) period {
+		p := has(h)
+		if p.from >= p.to {
+			return p
+		}
+		return l.wide(h.Process, p)
+	}
 	for page, waits := range waiting {
 		free := time.Duration(0)
 		covered := func(p period) {
@@ -148,7 +165,7 @@ func (l *livenessCheck) onPage(page int32) (list []int32) {
 }
 
 // covers runs the function visit for each period that a hold covers, sorted by beginning. No period begins before the
-// call of its hold.
+// call of its hold by more than the slack.
 func (s *sweeper) covers(holds []int32, held func(*hold) period, visit func(n int32, p period)) {
 	s.inOrder(holds, func(h *hold) (timed, bool) {
 		p := held(h)
@@ -262,7 +279,8 @@ func (l *livenessCheck) tangled(p period) (list []history.Op) {
 		if op.Kind != history.Acquire || op.Worker < 0 || found[l.Caller(op.Worker)] {
 			continue
 		}
-		if min(op.Return, p.to)-max(op.Call, p.from) >= l.bound/2 && l.partial(op) {
+		w := l.narrow(op.Process, period{op.Call, op.Return})
+		if min(w.to, p.to)-max(w.from, p.from) >= l.bound/2 && l.partial(op) {
 			found[l.Caller(op.Worker)] = true
 			list = append(list, *op)
 		}

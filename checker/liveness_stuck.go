@@ -120,7 +120,7 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	}
 	silences, deaf := l.silences(), l.deaf()
 	for i, s := range list {
-		found[i], least[i] = -1, l.bound+(s.to-s.from)-l.hitches.length(s.period)
+		found[i], least[i] = -1, l.bound+(s.to-s.from)-l.calm(s.period)
 		longest := time.Duration(0)
 		for _, p := range silences.of(s.period) {
 			longest = max(longest, min(p.to, s.to)-max(p.from, s.from))
@@ -128,7 +128,7 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 		least[i] += longest
 	}
 	for _, p := range l.naps() {
-		call := l.Ops[p.op].Call
+		call := l.Ops[p.op].Call - l.errorOf(l.Ops[p.op].Process)
 		for n := after(list, p.key, p.from); n < len(list) && list[n].key == p.key && list[n].from < p.to; n++ {
 			asleep := min(p.to, list[n].to) - max(p.from, list[n].from)
 			if deaf.meets(call, list[n].from+l.bound) {
@@ -156,7 +156,8 @@ func (l *livenessCheck) deaf() spans {
 	}
 	list := l.muted()
 	for _, s := range l.strays() {
-		list = append(list, period{s.at, plus(s.at, plus(l.lease, l.bound))})
+		slack := l.anySlack()
+		list = append(list, period{s.at - slack, plus(s.at, plus(l.lease, l.bound+slack))})
 	}
 	return newSpans(list)
 }
@@ -171,9 +172,9 @@ func after(list []stretch, key int32, at time.Duration) int {
 
 // within is the index of the period of a page that contains a try; -1 if none exists. The list is sorted by page.
 func (l *livenessCheck) within(list []stretch, op *history.Op) int {
-	key := l.joint(op.Key)
-	n := after(list, key, op.Return-1)
-	if n < len(list) && list[n].key == key && list[n].from <= op.Call && op.Return <= list[n].to {
+	key, w := l.joint(op.Key), l.wide(op.Process, period{op.Call, op.Return})
+	n := after(list, key, w.to-1)
+	if n < len(list) && list[n].key == key && list[n].from <= w.from && w.to <= list[n].to {
 		return n
 	}
 	return -1
@@ -239,20 +240,21 @@ func (l *livenessCheck) refusals(list []stretch) []int32 {
 		if op.Kind != history.Acquire || op.Worker < 0 {
 			continue
 		}
-		for at := after(list, l.joint(op.Key),
-			op.Call); at < len(list) && list[at].key == l.joint(op.Key) && list[at].from <= op.Return; at++ {
+		w, key := l.wide(op.Process, period{op.Call, op.Return}), l.joint(op.Key)
+		for at := after(list, key, w.from); at < len(list) && list[at].key == key && list[at].from <= w.to; at++ {
 			late := list[at].from + l.bound/2
 			refused := op.Outcome == history.Failed &&
 				(op.Reason == history.Busy || op.Reason == history.Quorum || op.Reason == history.Other) || l.vain(op)
-			if refused && op.Call >= list[at].from && op.Return <= asked[at] {
+			if refused && w.from >= list[at].from && w.to <= asked[at] {
 				needed[at]--
 			}
-			again := refused && op.Call >= late && op.Return <= asked[at] && needed[at] <= 0
+			again := refused && w.from >= late && w.to <= asked[at] && needed[at] <= 0
 			ends := op.Return
 			if h := l.hold(op.ID); h != nil {
 				ends = min(ends, h.Crashed) // a dead worker requests nothing
 			}
-			hung := op.Call <= late && ends >= list[at].from+l.bound && !l.unheard(op) && !l.calledOff(op)
+			call := l.narrow(op.Process, period{op.Call, ends})
+			hung := call.from <= late && call.to >= list[at].from+l.bound && !l.unheard(op) && !l.calledOff(op)
 			if proofs[at] < 0 && (again || hung) {
 				proofs[at] = int32(i)
 			}
@@ -274,9 +276,9 @@ func (l *livenessCheck) asked(list []stretch) []time.Duration {
 		if h.Key < 0 || h.Outcome != history.OK {
 			continue
 		}
-		for at := after(list, l.joint(h.Key),
-			h.Call); at < len(list) && list[at].key == l.joint(h.Key) && list[at].from < h.Return; at++ {
-			times[at] = min(times[at], h.Call)
+		w, key := l.wide(h.Process, period{h.Call, h.Return}), l.joint(h.Key)
+		for at := after(list, key, w.from); at < len(list) && list[at].key == key && list[at].from < w.to; at++ {
+			times[at] = min(times[at], w.from)
 		}
 	}
 	return times

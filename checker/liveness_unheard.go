@@ -12,10 +12,10 @@ import (
 
 // nap is the time for which a refused worker waits before its next try.
 type nap struct {
-	period
-	key   int32
-	op    int32 // index in Ops of the refused try
-	heard bool  // a message ended it
+	period // in which it certainly waited
+	key    int32
+	op     int32 // index in Ops of the refused try
+	heard  bool  // a message ended it
 }
 
 // naps lists the naps of all workers, in the order of their ends.
@@ -23,7 +23,9 @@ func (l *livenessCheck) naps() (list []nap) {
 	tried := make([]int32, l.workers) // by worker: its last try, if it waits for a page; index plus one
 	over := func(worker int32, at time.Duration, heard bool) {
 		if i := tried[worker] - 1; i >= 0 {
-			list = history.Append(&l.scratch, list, nap{period{l.Ops[i].Return, at}, l.joint(l.Ops[i].Key), i, heard})
+			op := &l.Ops[i]
+			asleep := l.narrow(op.Process, period{op.Return, at})
+			list = history.Append(&l.scratch, list, nap{asleep, l.joint(op.Key), i, heard})
 		}
 		tried[worker] = 0
 	}
@@ -83,6 +85,7 @@ func (l *livenessCheck) unheardReleases() {
 	var asleep heap // waiters of the page, the one that wakes first is first
 	var run unheardRun
 	at, key, hearing := 0, int32(-1), 0 // hearing: number of waiters that a message will wake
+	slack := l.anySlack()               // the message may also have gone to a waiter that came, or left, just then
 	for _, r := range releases {
 		op := &l.Ops[r]
 		if op.Key != key {
@@ -92,11 +95,11 @@ func (l *livenessCheck) unheardReleases() {
 				at++
 			}
 		}
-		for ; at < len(naps) && naps[at].key == key && naps[at].from < op.Call; at++ {
+		for ; at < len(naps) && naps[at].key == key && naps[at].from < op.Call+2*slack; at++ {
 			asleep.push(timed{at: naps[at].to, hold: int32(at)})
 			hearing += one(naps[at].heard)
 		}
-		for len(asleep) > 0 && asleep[0].at <= op.Call {
+		for len(asleep) > 0 && asleep[0].at <= op.Call-2*slack {
 			hearing -= one(naps[asleep[0].hold].heard)
 			asleep.pop()
 		}
@@ -119,8 +122,8 @@ func (l *livenessCheck) unheardReleases() {
 // awake returns the time by which a worker that heard of a release has had the time `after` to try again. Short pauses
 // of processes do not count.
 func (l *livenessCheck) awake(release *history.Op, after time.Duration) time.Duration {
-	p := period{release.Call, plus(release.Return, after)}
-	return plus(p.to, p.to-p.from-l.hitches.length(p))
+	p := l.wide(release.Process, period{release.Call, plus(release.Return, after)})
+	return plus(p.to, p.to-p.from-l.calm(p))
 }
 
 func one(yes bool) int {
@@ -137,9 +140,9 @@ func (l *livenessCheck) endRun(run *unheardRun, lost []stray) {
 		return
 	}
 	first, last, sleeper := &l.Ops[run.first], &l.Ops[run.last], &l.Ops[run.sleeper]
-	more, since := 0, first.Call-plus(l.lease, l.bound)
+	more, since := 0, first.Call-plus(l.lease, l.bound+l.anySlack())
 	for _, s := range lost {
-		if since <= s.at && s.at < last.Return && (s.key < 0 || s.key == first.Key) {
+		if since <= s.at && s.at < last.Return+l.anySlack() && (s.key < 0 || s.key == first.Key) {
 			more += unheardEach
 		}
 	}
@@ -162,8 +165,8 @@ func (l *livenessCheck) muted() spans {
 		w := &l.windows[i]
 		others := slices.ContainsFunc(w.effect.Hits, func(p history.Party) bool { return p != history.Holders })
 		if !l.hitch(w) && (others || !w.effect.Known()) {
-			list = append(list, period{w.from,
-				plus(plus(w.to, max(w.to-w.from, l.recovery())), plus(l.lease, l.bound))})
+			list = append(list, period{w.from - l.anySlack(),
+				plus(plus(w.to, max(w.to-w.from, l.recovery())), plus(l.lease, l.bound+l.anySlack()))})
 		}
 	}
 	return newSpans(list)

@@ -1,0 +1,84 @@
+package checker
+
+import (
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// visitEnds ends the visit of a worker that came at the time `from`.
+func (s *script) visitEnds(worker int32, from, at time.Duration) { s.op(history.End, worker, from, at) }
+
+// behind lets a worker of a process whose clock is 1.9 s behind hold the lock from 2.1 s to 4.1 s of the other
+// process's clock. Another worker is refused meanwhile, and granted the lock at the end.
+func behind(s *script, slack time.Duration, dead bool) {
+	s.Processes, s.Bounds.Slack, s.Bounds.Gap = 2, slack*ms, 50*ms
+	a := s.acquire(1, 200, 201, 2000)
+	s.last().Process = 1
+	if dead {
+		s.op(history.Crash, 1, 202, 202).Process = 1
+	} else {
+		s.release(a, 2200, 2201).Process = 1
+		s.visitEnds(1, 200, 2202)
+		s.last().Process = 1
+	}
+	for at := time.Duration(2150); at < 4100; at += 600 {
+		s.busy(2, at, at+1)
+	}
+	s.release(s.acquire(2, 4150, 4151, 2000), 4155, 4156)
+	s.visitEnds(2, 2150, 4157)
+}
+
+// waiting has histories in which a worker waits, with the checker that judges them, its verdict and its cause.
+var waiting = map[string]struct {
+	judge  func(*Case) Verdict
+	write  func(*script)
+	status Status
+	cause  string
+}{
+	"a holder whose clock is behind": {judgeLiveness, func(s *script) { behind(s, 2000, false) }, Inconclusive, ""},
+	"a dead holder whose clock was behind": {judgeLiveness, func(s *script) {
+		behind(s, 2000, true)
+	}, Inconclusive, ""},
+	"a lock that is idle whatever the clocks say": {judgeLiveness, func(s *script) {
+		behind(s, 200, false)
+	}, Fail, history.Stuck},
+	"a message that is late by less than the bound and the slack": {judgeLiveness, func(s *script) {
+		s.Processes, s.Bounds.Slack, s.Bounds.Gap, s.Claims.Wakes = 2, 300*ms, 50*ms, true
+		s.busy(2, 600, 601)
+		s.release(s.acquire(1, 200, 201, 3000), 700, 701).Process = 1
+		s.Ops[1].Process = 1
+		s.visitEnds(1, 200, 702)
+		s.last().Process = 1
+		s.release(s.acquire(2, 1900, 1901, 3000), 1905, 1906)
+		s.Ops[4].Woken = history.Signal
+		s.visitEnds(2, 600, 1907)
+	}, Pass, ""},
+	"servers that hang, in the time of a clock that is ahead": {judgeLiveness, func(s *script) {
+		s.Processes, s.Bounds.Slack, s.Bounds.Gap, s.Bounds.Recovery = 2, 1500*ms, 50*ms, 1000*ms
+		s.fault(serverHangs, 500, 3000)
+		s.release(s.acquire(1, 1980, 1981, 300), 1990, 1991)
+		s.visitEnds(1, 1980, 1992)
+		s.busy(2, 1985, 1986)
+		s.release(s.acquire(2, 5400, 5401, 300), 5405, 5406)
+		s.visitEnds(2, 1985, 5407)
+		for i := range s.Ops[2:] {
+			s.Ops[i+2].Process = 1
+		}
+	}, Inconclusive, ""},
+}
+
+// TestWaiting: each history has the verdict that is right for it.
+func TestWaiting(t *testing.T) {
+	for name, tt := range waiting {
+		t.Run(name, func(t *testing.T) {
+			s := newScript()
+			tt.write(s)
+			v := tt.judge(s.prepare(t))
+			if v.Status != tt.status || v.Cause != tt.cause {
+				t.Errorf("got %v %q: %s; want %v %q", v.Status, v.Cause, v.Summary, tt.status, tt.cause)
+			}
+		})
+	}
+}
