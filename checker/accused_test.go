@@ -442,7 +442,7 @@ func diesInLine(s *script) {
 
 // asleep is a lock that wakes its waiters; one waiter hears late that the lock is free.
 func asleep(s *script) {
-	s.Claims.Wakes, s.Bounds.Idle = true, ms
+	s.Claims.Wakes, s.Bounds.Idle, s.Bounds.Gap = true, ms, ms
 	a := s.acquire(1, 0, 1, 300)
 	s.release(a, 20, 21)
 	s.op(history.End, 1, 0, 22)

@@ -53,12 +53,12 @@ func (k *callsCheck) served(from, to time.Duration) (since time.Duration, why *w
 	return since, why, lost
 }
 
-// ran returns how long a process ran between two moments, without its pauses.
+// ran returns how long a process certainly ran between two moments, without its pauses.
 func (k *callsCheck) ran(process int16, from, to time.Duration) time.Duration {
 	if to <= from || int(process) >= len(k.pauses) { // a history without operations has no pauses
 		return 0
 	}
-	return to - from - k.stillFor(process, from, to)
+	return to - from - k.stood(process, from, to)
 }
 
 // bound is the longest time that a call may take while servers answer. It is the sum of the slowest undisturbed call,

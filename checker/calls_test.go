@@ -14,7 +14,7 @@ func hangs(h history.Hung) func(*script) {
 	return func(s *script) {
 		h.Worker = 1
 		s.Measured = &history.Measured{Hung: []history.Hung{h}}
-		s.Bounds.Recovery = 100 * ms
+		s.Bounds.Recovery, s.Bounds.Gap = 100*ms, 50*ms
 		a := s.acquire(1, 10, 12, 300)
 		op := s.release(a, 20, 21)
 		op.Return, op.Outcome = history.Forever, history.Unknown

@@ -42,6 +42,7 @@ type Case struct {
 	unheardOf []period
 	prompt    time.Duration // see promptness; 0 = not computed yet
 	pauses    []pauses      // by process
+	silences  []spans       // by process: see quiet; nil = not computed yet
 	unasked   []pauses      // by process: pauses that no fault has caused
 	disturbed spans         // times in which no prompt grant can be expected
 	logs      map[int16]log // by process, of a partial history

@@ -109,6 +109,44 @@ func (c *Case) narrow(process int16, p period) period {
 	return period{plus(p.from, e), minus(p.to, e)}
 }
 
+// stood is how long a process may have been paused between two moments. If pauses are not recorded, the longest
+// silence of its workers may have been a pause.
+func (c *Case) stood(process int16, from, to time.Duration) (longest time.Duration) {
+	if c.Bounds.Gap > 0 {
+		return c.stillFor(process, from, to)
+	}
+	if c.silences == nil {
+		c.silences = c.quiet()
+	}
+	for _, p := range c.silences[process].of(period{from, to}) {
+		longest = max(longest, min(p.to, to)-max(p.from, from))
+	}
+	return max(longest, c.stillFor(process, from, to))
+}
+
+// quiet lists, for each process, the times in which no worker made a call or got an answer.
+func (c *Case) quiet() []spans {
+	times := make([][]time.Duration, c.processes)
+	for i := range c.Ops {
+		if op := &c.Ops[i]; op.Worker >= 0 {
+			times[op.Process] = append(times[op.Process], op.Call, op.Return)
+		}
+	}
+	all := make([]spans, c.processes)
+	for process, list := range times {
+		list = append(list, history.Forever)
+		slices.Sort(list)
+		last := time.Duration(0)
+		for _, at := range list {
+			if at-last > aMoment {
+				all[process] = append(all[process], period{last, at})
+			}
+			last = at
+		}
+	}
+	return all
+}
+
 // wait describes how a visit waits for a lock, over all its tries.
 type wait struct {
 	start time.Duration // call of the first try

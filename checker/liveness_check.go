@@ -43,6 +43,12 @@ func (l *livenessCheck) calm(p period) time.Duration {
 	return l.hitches.length(around) - (around.to - p.to) - slack
 }
 
+// ran is how long a process certainly ran in a period.
+func (l *livenessCheck) ran(process int16, p period) time.Duration {
+	w := l.wide(process, p)
+	return p.to - p.from - l.stood(process, w.from, w.to)
+}
+
 func byKeyAndTime(a, b stretch) int {
 	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.from, b.from))
 }

@@ -112,29 +112,21 @@ func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 
 // sleepers returns, for each period, the index in Ops of a refused try that its visit did not repeat for longer than
 // the bound; -1 if none exists. The periods are sorted by page. If a message may have been lost, the bound is longer
-// by a lease. If pauses of the machine are not recorded, the longest silence of all workers counts as a pause.
+// by a lease.
 func (l *livenessCheck) sleepers(list []stretch) []int32 {
-	found, least := make([]int32, len(list)), make([]time.Duration, len(list))
+	found := slices.Repeat([]int32{-1}, len(list))
 	if len(list) == 0 {
 		return nil
 	}
-	silences, deaf := l.silences(), l.deaf()
-	for i, s := range list {
-		found[i], least[i] = -1, l.bound+(s.to-s.from)-l.calm(s.period)
-		longest := time.Duration(0)
-		for _, p := range silences.of(s.period) {
-			longest = max(longest, min(p.to, s.to)-max(p.from, s.from))
-		}
-		least[i] += longest
-	}
+	deaf := l.deaf()
 	for _, p := range l.naps() {
 		call := l.Ops[p.op].Call - l.errorOf(l.Ops[p.op].Process)
 		for n := after(list, p.key, p.from); n < len(list) && list[n].key == p.key && list[n].from < p.to; n++ {
-			asleep := min(p.to, list[n].to) - max(p.from, list[n].from)
+			asleep := l.ran(l.Ops[p.op].Process, period{max(p.from, list[n].from), min(p.to, list[n].to)})
 			if deaf.meets(call, list[n].from+l.bound) {
 				asleep -= l.lease
 			}
-			if asleep > least[n] {
+			if asleep > l.bound {
 				found[n] = p.op
 			}
 		}
@@ -178,26 +170,6 @@ func (l *livenessCheck) within(list []stretch, op *history.Op) int {
 		return n
 	}
 	return -1
-}
-
-// silences lists the times in which no worker made a call or got an answer; nil if pauses are recorded.
-func (l *livenessCheck) silences() (list spans) {
-	if l.Bounds.Gap > 0 {
-		return nil
-	}
-	times := append(history.Make[time.Duration](&l.scratch, 2*len(l.Ops)+2)[:0], 0, l.end)
-	for i := range l.Ops {
-		if op := &l.Ops[i]; op.Worker >= 0 {
-			times = append(times, op.Call, op.Return)
-		}
-	}
-	slices.Sort(times)
-	for i := 1; i < len(times); i++ {
-		if times[i]-times[i-1] > aMoment {
-			list = append(list, period{times[i-1], times[i]})
-		}
-	}
-	return list
 }
 
 // cut removes from a period the times that a fault may explain. It returns the parts that are still too long.
@@ -254,7 +226,9 @@ func (l *livenessCheck) refusals(list []stretch) []int32 {
 				ends = min(ends, h.Crashed) // a dead worker requests nothing
 			}
 			call := l.narrow(op.Process, period{op.Call, ends})
-			hung := call.from <= late && call.to >= list[at].from+l.bound && !l.unheard(op) && !l.calledOff(op)
+			idle := period{list[at].from, min(list[at].to, call.to)}
+			hung := call.from <= late && l.ran(op.Process, idle)+call.to-idle.to >= l.bound && !l.unheard(op) &&
+				!l.calledOff(op)
 			if proofs[at] < 0 && (again || hung) {
 				proofs[at] = int32(i)
 			}

@@ -46,7 +46,7 @@ func (s *builder) connects(session bool) {
 	s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Unreachable, Worker: 2,
 		Call: 4, Return: 40})
 	s.done(2, 4, 40)
-	s.h.Session = session
+	s.h.Session, s.h.Bounds.Gap = session, time.Millisecond
 }
 
 // sleepsForALease has waiters that messages wake. At the moment `at`, a worker is refused and the lock is given back.
@@ -138,6 +138,7 @@ var livenessCases = map[string]struct {
 		s.connects(true)
 	}, Pass, "", ""},
 	"a lost wake-up": {func(s *builder) {
+		s.h.Bounds.Gap = time.Millisecond
 		h := s.grant(1, 0, 1, 3)
 		s.refuse(2, 1, 30)
 		s.release(1, h, 2, 3, history.OK)
@@ -734,7 +735,7 @@ func everySecond(c *Case) string {
 					continue
 				}
 				refused := op.Outcome == history.Failed && op.Call >= a+bound/2 && op.Return <= asked
-				proven = proven || refused || op.Call <= a+bound/2 && op.Return >= a+bound
+				proven = proven || refused || op.Call <= a+bound/2 && op.Return-silent(c, a, min(op.Return, b)) >= a+bound
 			}
 			slept := b-a > bound && sleeps(c, visits, key, a, b) > bound+ttl
 			if b-a <= bound || !proven && !slept {
@@ -765,24 +766,30 @@ func sleeps(c *Case, visits []tries, key int32, a, b time.Duration) (most time.D
 				next = v.ops[n+1].Call
 			}
 			if op.Key == key && op.Outcome == history.Failed {
-				most = max(most, min(next, b)-max(op.Return, a))
+				from, to := max(op.Return, a), min(next, b)
+				most = max(most, to-from-silent(c, from, to))
 			}
 		}
 	}
-	silence, last := time.Duration(0), a
+	return most
+}
+
+// silent is the longest silence of all workers between two moments; 0 if pauses are recorded.
+func silent(c *Case, a, b time.Duration) (longest time.Duration) {
+	if c.Bounds.Gap > 0 {
+		return 0
+	}
+	last := a
 	for t := a; t <= b; t += time.Second {
 		heard := t == b
 		for i := range c.Ops {
 			heard = heard || c.Ops[i].Worker >= 0 && (c.Ops[i].Call == t || c.Ops[i].Return == t)
 		}
 		if heard {
-			silence, last = max(silence, t-last), t
+			longest, last = max(longest, t-last), t
 		}
 	}
-	if c.Bounds.Gap > 0 {
-		silence = 0
-	}
-	return most - silence
+	return longest
 }
 
 // leaked classifies the only key that was found.

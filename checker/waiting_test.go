@@ -67,6 +67,32 @@ var waiting = map[string]struct {
 			s.Ops[i+2].Process = 1
 		}
 	}, Inconclusive, ""},
+	"a silence inside a call, where pauses are not recorded": {judgeLiveness, func(s *script) {
+		s.release(s.acquire(1, 0, 2200, 3000), 2210, 2211)
+		s.visitEnds(1, 0, 2212)
+	}, Pass, ""},
+	"the same, of a call that was refused": {judgeLiveness, func(s *script) {
+		a := s.acquire(1, 0, 1, 3000)
+		s.busy(2, 9, 2209)
+		s.release(a, 10, 11)
+		s.visitEnds(1, 0, 12)
+		s.release(s.acquire(2, 2220, 2221, 3000), 2225, 2226)
+		s.visitEnds(2, 9, 2227)
+	}, Pass, ""},
+	"a silence of the program beside a call that hangs": {judgeCalls, func(s *script) {
+		s.Measured = &history.Measured{Hung: []history.Hung{{Worker: 1, CalledOff: 8000 * ms, GivenUp: 8500 * ms}}}
+		x := s.release(s.acquire(1, 0, 1, 300), 10, 11)
+		x.Outcome, x.Return = history.Unknown, history.Forever
+		s.release(s.acquire(2, 8100, 8101, 300), 8105, 8106)
+	}, Inconclusive, ""},
+	"a call that hangs, where the program was never silent for long": {judgeCalls, func(s *script) {
+		s.Measured = &history.Measured{Hung: []history.Hung{{Worker: 1, CalledOff: 8000 * ms, GivenUp: 8500 * ms}}}
+		x := s.release(s.acquire(1, 0, 1, 300), 10, 11)
+		x.Outcome, x.Return = history.Unknown, history.Forever
+		for at := time.Duration(400); at < 8000; at += 200 {
+			s.release(s.acquire(2, at, at+1, 300), at+5, at+6)
+		}
+	}, Fail, history.HungCall},
 }
 
 // TestWaiting: each history has the verdict that is right for it.
