@@ -178,8 +178,8 @@ type stray struct {
 	key int32
 }
 
-// strays lists the moments at which a message may have gone to a worker that cannot hear it: the worker died, had no
-// answer, was cancelled or gave up.
+// strays lists the moments at which a message may have gone to a worker that cannot hear it: a call had no answer or was
+// cancelled, or a waiter died or gave up. A worker that dies with the lock listens for nothing.
 func (l *livenessCheck) strays() (list []stray) {
 	for i := range l.Ops {
 		op := &l.Ops[i]
@@ -188,13 +188,14 @@ func (l *livenessCheck) strays() (list []stray) {
 			if op.Outcome == history.Unknown || op.Reason == history.Canceled {
 				list = append(list, stray{op.Return, op.Key})
 			}
-		case history.Crash:
-			list = append(list, stray{op.Call, -1})
-		case history.End:
-			if op.Reason == history.Impatient || op.Reason == history.Canceled {
-				list = append(list, stray{op.Return, op.Key})
-			}
 		}
+	}
+	if l.visits {
+		l.Case.waits(func(w *wait) {
+			if w.hold < 0 {
+				list = append(list, stray{w.stop, w.key})
+			}
+		})
 	}
 	return list
 }

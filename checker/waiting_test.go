@@ -93,6 +93,25 @@ var waiting = map[string]struct {
 			s.release(s.acquire(2, at, at+1, 300), at+5, at+6)
 		}
 	}, Fail, history.HungCall},
+	"a message that went to a waiter that gives up": {judgeLiveness, func(s *script) {
+		s.Claims.Wakes, s.Bounds.Gap = true, 50*ms
+		a := s.acquire(3, 0, 1, 3000)
+		s.busy(1, 10, 11)
+		s.busy(2, 11, 12)
+		s.release(a, 20, 21)
+		s.visitEnds(2, 11, 20)
+		s.visitEnds(3, 0, 22)
+		s.release(s.acquire(1, 3020, 3021, 3000), 3025, 3026)
+		s.visitEnds(1, 10, 3027)
+	}, Pass, ""},
+	"a sleeper that nothing wakes when the lease of a dead holder is over": {judgeLiveness, func(s *script) {
+		s.Claims.Wakes, s.Bounds.Gap = true, 50*ms
+		s.acquire(1, 0, 1, 3000)
+		s.busy(2, 5, 6)
+		s.op(history.Crash, 1, 10, 10)
+		s.release(s.acquire(2, 6900, 6901, 3000), 6905, 6906)
+		s.visitEnds(2, 5, 6907)
+	}, Fail, history.LostWakeup},
 }
 
 // TestWaiting: each history has the verdict that is right for it.
