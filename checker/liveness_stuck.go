@@ -38,10 +38,8 @@ func (l *livenessCheck) stuck(left []stretch) {
 				continue
 			}
 		}
-		story := []string{fmt.Sprintf(
-			"%s: no worker can have held the lock from %s to %s, and %s asked for it in vain at %s; "+
-				"at most %s are explained",
-			l.called(s.key), clock(s.from), clock(s.to), who(l.Ops[refusals[i]].Worker), clock(l.Ops[refusals[i]].Call),
+		story := []string{fmt.Sprintf("%s: no worker %s from %s to %s, and %s; at most %s are explained",
+			l.called(s.key), l.lacked(), clock(s.from), clock(s.to), attempt(&l.Ops[refusals[i]]),
 			human.Duration(l.bound))}
 		if left := l.keyIn(s); cause != history.Crossing && left != nil {
 			evidence = append(evidence, *left)
@@ -57,6 +55,23 @@ func (l *livenessCheck) stuck(left []stretch) {
 			l.unwoken(quiet[i], sleeper, last[quiet[i].key])
 		}
 	}
+}
+
+// lacked says what is known of a period without a hold. A lock that claims no expiry may keep the hold of a dead worker.
+func (l *livenessCheck) lacked() string {
+	if l.Claims.Expires {
+		return "can have held the lock"
+	}
+	return "relied on the lock"
+}
+
+// attempt says how a try fared that asked for a free lock.
+func attempt(op *history.Op) string {
+	if op.Outcome == history.OK {
+		return fmt.Sprintf("%s asked for it at %s and was granted it only at %s", who(op.Worker), clock(op.Call),
+			clock(op.Return))
+	}
+	return fmt.Sprintf("%s asked for it in vain at %s", who(op.Worker), clock(op.Call))
 }
 
 const removeTheKey = "Let a release, and the end of a lease, remove the key of the lock: it was there when no worker " +
@@ -105,9 +120,9 @@ func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 		cause = history.Deadlock
 	}
 	l.accuse(cause, []history.Op{*op}, fmt.Sprintf(
-		"%s: no worker can have held the lock from %s to %s; %s, refused at %s, "+
+		"%s: no worker %s from %s to %s; %s, refused at %s, "+
 			"waited for it all the time and was not woken",
-		l.called(s.key), clock(s.from), clock(s.to), who(op.Worker), clock(op.Return)))
+		l.called(s.key), l.lacked(), clock(s.from), clock(s.to), who(op.Worker), clock(op.Return)))
 }
 
 // sleepers returns, for each period, the index in Ops of a refused try that its visit did not repeat for longer than

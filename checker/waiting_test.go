@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -112,6 +113,33 @@ var waiting = map[string]struct {
 		s.release(s.acquire(2, 6900, 6901, 3000), 6905, 6906)
 		s.visitEnds(2, 5, 6907)
 	}, Fail, history.LostWakeup},
+}
+
+// TestTheStoryOfAFreeLock: it says that a try was granted late, and claims no lease where the lock has none.
+func TestTheStoryOfAFreeLock(t *testing.T) {
+	for want, write := range map[string]func(*script){
+		"no worker can have held the lock from 0.000000 s to 1.200000 s, and w01 asked for it at 0.000000 s and was " +
+			"granted it only at 2.200000 s": func(s *script) {
+			s.release(s.acquire(1, 0, 2200, 3000), 2210, 2211)
+		},
+		"no worker relied on the lock from 0.030000 s to 3.931000 s, and w02 asked for it in vain at": func(s *script) {
+			s.Claims.Expires = false
+			s.acquire(1, 0, 1, 0)
+			s.last().Until = history.Forever
+			s.op(history.Crash, 1, 10, 10)
+			for at := time.Duration(30); at < 4000; at += 300 {
+				s.busy(2, at, at+1)
+			}
+		},
+	} {
+		s := newScript()
+		s.Bounds.Gap = 50 * ms
+		write(s)
+		s.visitEnds(3, 0, 0)
+		if v := judgeLiveness(s.prepare(t)); v.Status != Fail || !strings.Contains(v.Story[0], want) {
+			t.Errorf("got %v %q: %s; want %s", v.Status, v.Cause, v.Summary, want)
+		}
+	}
 }
 
 // TestWaiting: each history has the verdict that is right for it.
