@@ -370,7 +370,7 @@ var stillFailing = map[string]struct {
 	"a waiter that is not woken for long": {"stuck", asleep},
 	"the same, and it is refused although that place is over": {"stuck", func(s *script) {
 		diesInLine(s)
-		s.busy(3, 380, 381)
+		s.busy(3, 410, 411)
 	}},
 }
 

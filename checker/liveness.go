@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -35,7 +34,7 @@ func judgeLiveness(c *Case) Verdict {
 func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	l := &livenessCheck{Case: c, misses: map[string]int64{}, end: c.recorded()}
 	call, try := l.slowest()
-	l.bound = c.Retry*3/2 + call + collisions*try + cmp.Or(c.Bounds.Idle, patience)
+	l.bound = c.Retry*3/2 + call + collisions*try + l.patience()
 	for _, p := range l.eventful.without(period{0, l.end}) {
 		if lasted := l.calm(p); lasted > l.bound+2*l.anySlack() {
 			l.judged += lasted

@@ -31,6 +31,9 @@ type livenessCheck struct {
 	refusedFree []barred // see bars; nil = not computed yet
 }
 
+// patience is the time for which anything may be late without an explanation.
+func (l *livenessCheck) patience() time.Duration { return cmp.Or(l.Bounds.Idle, patience) }
+
 // dies tells whether a period is longer than the bound, without short pauses of processes.
 func (l *livenessCheck) dies(p period) bool {
 	return p.to-p.from > l.bound && l.calm(p) > l.bound
@@ -193,7 +196,7 @@ func (l *livenessCheck) kept(h *hold) period {
 	w := period{h.Call, 0}
 	// the grant took effect somewhere in the call, but a late answer excuses no more than the patience
 	if h.Outcome == history.OK {
-		w.from = max(h.Call, h.Return-cmp.Or(l.Bounds.Idle, patience))
+		w.from = max(h.Call, h.Return-l.patience())
 	}
 	if h.cut {
 		return period{w.from, l.cutShort(h)}
@@ -245,10 +248,13 @@ func (l *livenessCheck) vain(op *history.Op) bool {
 }
 
 // landed is the time by which the last command that may have granted or extended a hold took effect. A command without
-// an answer may take effect late. If its server did not answer, or its link was cut, it waits until both work again.
+// an answer may take effect late, within the patience after it was given up. If its server did not answer, or its link was cut, it waits until both work again.
 func (l *livenessCheck) landed(h *hold, proof time.Duration) time.Duration {
 	sent := func(op *history.Op) {
 		by := op.Return
+		if op.Outcome == history.Unknown {
+			proof = max(proof, plus(min(by, max(h.Crashed, op.Call)), l.patience()))
+		}
 		for i := range l.windows {
 			if w := &l.windows[i]; op.Outcome == history.Unknown && (w.effect.Blocks || !w.effect.Known()) &&
 				w.meets(op.Call, by) {

@@ -605,12 +605,19 @@ func held(c *Case, key int32) (believed, kept []bool) {
 			return 0
 		}
 		landed := late(a)
+		given := func(op *history.Op) time.Duration { // the last second in which a command without an answer takes effect
+			if op.Outcome != history.Unknown {
+				return 0
+			}
+			return op.Return + time.Second
+		}
+		landed = max(landed, given(a))
 		back := history.Op{Call: history.Forever, Return: history.Forever}
 		for j := range c.Ops {
 			op := &c.Ops[j]
 			switch {
 			case op.Kind == history.Extend && op.Hold == a.ID:
-				proof, landed = op.Return, max(landed, late(op))
+				proof, landed = op.Return, max(landed, late(op), given(op))
 				if op.Outcome != history.Failed {
 					until = op.Until
 				}

@@ -113,6 +113,28 @@ var waiting = map[string]struct {
 		s.release(s.acquire(2, 6900, 6901, 3000), 6905, 6906)
 		s.visitEnds(2, 5, 6907)
 	}, Fail, history.LostWakeup},
+	"a try without an answer that takes effect late": {judgeLiveness, func(s *script) {
+		landsLate(s, 4400)
+	}, Pass, ""},
+	"a try without an answer, and longer than it can be late": {judgeLiveness, func(s *script) {
+		landsLate(s, 5600)
+	}, Fail, history.Stuck},
+}
+
+// landsLate has a try that gets no answer within 100 ms, a visit of another worker after it, and then refusals until a
+// grant.
+func landsLate(s *script, granted time.Duration) {
+	s.Bounds.Gap = 50 * ms
+	x := s.busy(1, 0, 101)
+	x.Outcome, x.Reason, x.TTL = history.Unknown, history.Timeout, 3000*ms
+	s.visitEnds(1, 0, 102)
+	s.release(s.acquire(2, 1200, 1201, 3000), 1205, 1206)
+	s.visitEnds(2, 1200, 1207)
+	for at := time.Duration(1400); at < granted; at += 300 {
+		s.busy(2, at, at+1)
+	}
+	s.release(s.acquire(2, granted, granted+1, 3000), granted+5, granted+6)
+	s.visitEnds(2, 1400, granted+7)
 }
 
 // TestTheStoryOfAFreeLock: it says that a try was granted late, and claims no lease where the lock has none.
