@@ -115,14 +115,16 @@ func (l *livenessCheck) keyIn(s stretch) *history.Op {
 
 // unwoken blames a period in which the lock was free, while a worker waited for it all the time without a try.
 func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
-	cause, op := history.LostWakeup, &l.Ops[sleeper]
+	cause, op, but := history.LostWakeup, &l.Ops[sleeper], "was not woken"
+	if !l.messages() {
+		cause, but = history.Stuck, "did not ask again"
+	}
 	if s.from >= last && s.to-s.from > 2*l.lease {
 		cause = history.Deadlock
 	}
 	l.accuse(cause, []history.Op{*op}, fmt.Sprintf(
-		"%s: no worker %s from %s to %s; %s, refused at %s, "+
-			"waited for it all the time and was not woken",
-		l.called(s.key), l.lacked(), clock(s.from), clock(s.to), who(op.Worker), clock(op.Return)))
+		"%s: no worker %s from %s to %s; %s, refused at %s, waited for it all the time and %s",
+		l.called(s.key), l.lacked(), clock(s.from), clock(s.to), who(op.Worker), clock(op.Return), but))
 }
 
 // sleepers returns, for each period, the index in Ops of a refused try that its visit did not repeat for longer than
@@ -154,11 +156,7 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 // up. If the lock does not claim messages, and none ever woke a worker, deaf returns all the time: waiters may poll as
 // rarely as they like.
 func (l *livenessCheck) deaf() spans {
-	told := l.Claims.Wakes
-	for i := range l.Ops {
-		told = told || l.Ops[i].Woken == history.Signal
-	}
-	if !told {
+	if !l.messages() {
 		return spans{{0, history.Forever}}
 	}
 	list := l.muted()
@@ -167,6 +165,11 @@ func (l *livenessCheck) deaf() spans {
 		list = append(list, period{s.at - slack, plus(s.at, plus(l.lease, l.bound+slack))})
 	}
 	return newSpans(list)
+}
+
+// messages reports whether waiters of the lock wait for messages. Otherwise they only poll.
+func (l *livenessCheck) messages() bool {
+	return l.Claims.Wakes || slices.ContainsFunc(l.Ops, func(op history.Op) bool { return op.Woken == history.Signal })
 }
 
 // after returns the index of the first period of a page that ends after a moment. The list is sorted by page and time.
