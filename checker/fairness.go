@@ -3,6 +3,7 @@ package checker
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -129,19 +130,27 @@ func (b *bypasses) order() {
 	}
 }
 
-// inverted finds inversions among all waits. If there are several processes, their clocks differ, so it then looks at
-// the waits of each process alone.
+// inverted finds inversions among all waits. If there are several processes, their clocks differ. So it then looks at
+// the waits of each machine, whose clocks agree better, and at those of each process.
 func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool) {
 	all := history.Make[int32](&b.scratch, len(b.waits))
-	of := make([][]int32, b.processes)
+	machines, of := map[int][]int32{}, make([][]int32, b.processes)
+	own := map[int]time.Duration{} // by machine: the largest error of a process's clock
 	for i := range b.waits {
 		all[i] = int32(i)
 		p := b.waits[i].process
 		of[p] = history.Append(&b.scratch, of[p], int32(i))
+		if int(p) < len(b.Bounds.Doubts) {
+			d := &b.Bounds.Doubts[p]
+			machines[d.Machine], own[d.Machine] = append(machines[d.Machine], int32(i)), max(own[d.Machine], d.Own)
+		}
 	}
 	slack := b.anySlack()
 	b.inversions(all, slack, since, found, seen)
 	if slack > 0 {
+		for _, m := range slices.Sorted(maps.Keys(machines)) {
+			b.inversions(machines[m], 2*own[m], since, found, seen)
+		}
 		for _, waits := range of {
 			b.inversions(waits, 0, since, found, seen)
 		}

@@ -119,6 +119,30 @@ var waiting = map[string]struct {
 	"a try without an answer, and longer than it can be late": {judgeLiveness, func(s *script) {
 		landsLate(s, 5600)
 	}, Fail, history.Stuck},
+	"a waiter that was passed over by a worker of its machine": {judgeFairness, func(s *script) {
+		s.Processes, s.Bounds.Slack = 3, 100*ms
+		s.Bounds.Doubts = []history.Doubt{{Own: ms}, {Own: ms}, {Machine: 1, Own: ms, Offset: 50 * ms}}
+		passedInLine(s, func() *history.Op { return s.busy(1, 60, 61) })
+		for i := range s.Ops {
+			s.Ops[i].Process = int16(one(s.Ops[i].Worker == 2))
+		}
+	}, Fail, history.OutOfOrder},
+}
+
+// passedInLine has two waiters in the queue of a lock that claims an order. The later one is granted the lock first,
+// and the first one asks again.
+func passedInLine(s *script, again func() *history.Op) {
+	s.Claims.Ordered = true
+	a := s.acquire(3, 0, 1, 3000)
+	s.busy(1, 10, 11).TTL = 3000 * ms
+	s.busy(2, 30, 31).TTL = 3000 * ms
+	s.release(a, 40, 41)
+	s.visitEnds(3, 0, 42)
+	s.release(s.acquire(2, 50, 51, 3000), 55, 56)
+	s.visitEnds(2, 30, 57)
+	again().TTL = 3000 * ms
+	s.busy(1, 70, 71).TTL = 3000 * ms
+	s.visitEnds(1, 10, 80)
 }
 
 // landsLate has a try that gets no answer within 100 ms, a visit of another worker after it, and then refusals until a
