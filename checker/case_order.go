@@ -165,6 +165,7 @@ type wait struct {
 
 	process int16
 	permits uint16 // 0 = exclusive
+	lapsed  bool   // it may have lost its place in the queue, and goes on as another wait: see places
 }
 
 // manyWaits counts the waits of each key, so that lists of waits can be made in the right length. A list that grows
@@ -183,7 +184,11 @@ func (c *Case) manyWaits() []int32 {
 
 // waits runs the function emit for every wait, in the order in which the waits stop. Waits that no End operation ends
 // come last. A history without End operations does not say which tries belong together, so each try is a wait.
-func (c *Case) waits(emit func(*wait)) {
+func (c *Case) waits(emit func(*wait)) { c.places(emit, func(*wait) {}) }
+
+// places does the work of waits. It runs the function lapse for every wait that may have lost its place in the queue,
+// as the wait was until then. A call that ends in an error shows that its caller still waited.
+func (c *Case) places(emit, lapse func(*wait)) {
 	open := slices.Repeat([]wait{{worker: -1}}, c.workers)
 	unanswered := map[[2]int32]time.Duration{} // by worker and key: call of the first try without an answer
 	stop := func(w *wait, at time.Duration) {
@@ -210,7 +215,15 @@ func (c *Case) waits(emit func(*wait)) {
 			if w.worker >= 0 && w.key != op.Key {
 				stop(w, w.last)
 			}
+			before := *w
 			w.try(op, c.rules.Least(op.TTL))
+			if before.worker >= 0 && w.queued > before.queued && op.Call > before.last+1 {
+				if op.Return-before.asked <= c.rules.Least(op.TTL) {
+					before.asked = op.Call
+				}
+				before.stop, before.lapsed = before.asked, true
+				lapse(&before)
+			}
 			of := [2]int32{op.Worker, op.Key}
 			since, ok := unanswered[of]
 			if ok { // the unanswered try may take effect at any time after its call

@@ -56,7 +56,12 @@ func (c *Case) bypasses() *bypasses {
 	sizes := c.manyWaits()
 	b := &bypasses{Case: c, grants: make([]int64, c.workers), pages: room[period](&c.scratch, sizes),
 		granted: room[bool](&c.scratch, sizes)}
-	c.waits(func(w *wait) {
+	inLine := func(w *wait) {
+		if c.Claims.Ordered && w.key >= 0 {
+			b.waits = history.Append(&c.scratch, b.waits, *w)
+		}
+	}
+	c.places(func(w *wait) {
 		if w.key < 0 {
 			return
 		}
@@ -69,10 +74,8 @@ func (c *Case) bypasses() *bypasses {
 			cmp.Compare(l.stop, w.stop)) > 0 {
 			b.longest = new(*w)
 		}
-		if c.Claims.Ordered {
-			b.waits = history.Append(&c.scratch, b.waits, *w)
-		}
-	})
+		inLine(w)
+	}, inLine)
 	slices.SortStableFunc(b.waits, func(x, y wait) int { return cmp.Compare(x.stop, y.stop) })
 	return b
 }
@@ -184,11 +187,13 @@ func (b *bypasses) inversions(waits []int32, slack time.Duration, since func(*wa
 		if w.hold < 0 || l.wait == 0 {
 			continue
 		}
-		if !seen[j] {
+		earlier := &b.waits[l.wait-1]
+		passed := before(w.stop, l.asked)
+		if !seen[j] && (passed || !earlier.lapsed) {
 			seen[j] = true
 			b.compared++
 		}
-		if earlier := &b.waits[l.wait-1]; !found[j] && before(w.stop, l.asked) {
+		if !found[j] && passed {
 			found[j] = true
 			b.invert(earlier, w, since(earlier))
 		}

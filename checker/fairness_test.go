@@ -253,13 +253,27 @@ func everyPairOfVisits(c *Case) string {
 			if x.ops[0].Call < y.ops[0].Call && x.stop > y.stop {
 				over++
 			}
-			last := x.ops[len(x.ops)-1].Call
-			q := x.queued(c)
 			slack := c.Bounds.Slack
 			if x.ops[0].Process == y.ops[0].Process {
 				slack = 0
 			}
-			wrong = wrong || q != history.Forever && q+slack < y.stood(c) && y.stop+slack < last
+			passed := func(q, last time.Duration) bool {
+				return q != history.Forever && q+slack < y.stood(c) && y.stop+slack < last
+			}
+			wrong = wrong || passed(x.queued(c), x.ops[len(x.ops)-1].Call)
+			for n, op := range x.ops { // its place before it had an error, or did not ask for a lease
+				before := tries{ops: x.ops[:n]}
+				if n == 0 || op.Call <= x.ops[n-1].Return+1 {
+					continue
+				}
+				q, last := before.queued(c), op.Call
+				if op.Return-x.ops[n-1].Call > c.rules.Least(op.TTL) {
+					last = x.ops[n-1].Call
+				} else if op.Outcome != history.Unknown {
+					continue
+				}
+				wrong = wrong || passed(q, last) && !c.displaced.meets(q, y.stop)
+			}
 		}
 		if wrong {
 			inverted++

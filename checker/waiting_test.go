@@ -127,6 +127,20 @@ var waiting = map[string]struct {
 			s.Ops[i].Process = int16(one(s.Ops[i].Worker == 2))
 		}
 	}, Fail, history.OutOfOrder},
+	"a waiter that was passed over, and then had no answer": {judgeFairness, func(s *script) {
+		passedInLine(s, func() *history.Op {
+			x := s.busy(1, 60, 61)
+			x.Outcome, x.Reason = history.Unknown, history.Timeout
+			return x
+		})
+	}, Fail, history.OutOfOrder},
+	"a waiter that was passed over, and then had an error": {judgeFairness, func(s *script) {
+		passedInLine(s, func() *history.Op {
+			x := s.busy(1, 60, 61)
+			x.Reason = history.Other
+			return x
+		})
+	}, Fail, history.OutOfOrder},
 }
 
 // passedInLine has two waiters in the queue of a lock that claims an order. The later one is granted the lock first,
