@@ -55,8 +55,12 @@ func judgeOnce(c *Case) Verdict {
 			t.refused = op
 		}
 	}
+	unknown := int64(0)
 	for i := range ticks {
 		t := &ticks[i]
+		if t.asked > 1 && t.granted == nil && t.unsure {
+			unknown++
+		}
 		if t.asked > 1 {
 			v.Exposed++
 		}
@@ -77,7 +81,11 @@ func judgeOnce(c *Case) Verdict {
 		v.Summary = b.excuseText("ticks that ran twice or not at all")
 	case v.Exposed >= enoughHandOffs:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s, each run once; %s", human.Quantity(v.Exposed, "tick"), atMost(v.Exposed))
+		each := "each run once"
+		if unknown > 0 {
+			each = fmt.Sprintf("none run twice or left out, %s without a known grant", human.Count(unknown))
+		}
+		v.Summary = fmt.Sprintf("%s, %s; %s", human.Quantity(v.Exposed, "tick"), each, atMost(v.Exposed))
 	default:
 		if v.scant = true; v.Exposed > 0 {
 			v.Summary = fmt.Sprintf("%s that two workers asked for, at least %d are needed",

@@ -60,6 +60,22 @@ func TestOnce(t *testing.T) {
 	}
 }
 
+// TestATickOfWhichNothingIsKnown: the summary counts it, and does not say that it ran.
+func TestATickOfWhichNothingIsKnown(t *testing.T) {
+	s := newBuilder()
+	s.h.Claims = history.Claims{Once: true}
+	for key := range int32(20) {
+		grantedTick(s, key, 2000+10*time.Duration(key), func(op history.Op) {
+			op.Outcome, op.Reason, op.Until = history.Failed, history.Busy, 0
+			s.add(op)
+		})
+	}
+	for w := range int32(2) {
+		s.add(history.Op{Kind: history.Acquire, Outcome: history.Unknown, Worker: w, Key: 20, Call: 2500, Return: 2600})
+	}
+	expect(t, judgeOnce(s.prepared()), Pass, "", "21 ticks, none run twice or left out, 1 without a known grant")
+}
+
 // TestATickThatWasLeftOut: a worker is refused a tick that no worker was granted, so the tick never runs.
 func TestATickThatWasLeftOut(t *testing.T) {
 	for _, answered := range []bool{true, false} {
