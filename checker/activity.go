@@ -165,9 +165,12 @@ func (c *Case) failures() (doubts []string) {
 		if k := c.Ops[w.op].Kind; k == history.Incident || k == history.Role {
 			doubts = append(doubts, w.String())
 		}
-		if w.heal >= 0 && c.Ops[w.heal].Outcome == history.Failed {
+		switch fault := c.Ops[w.op].Kind == history.Fault && !w.failed; {
+		case w.heal >= 0 && c.Ops[w.heal].Outcome == history.Failed:
 			doubts = append(doubts, fmt.Sprintf("%s was not healed: %s", w.name,
 				cmp.Or(c.Notes[c.Ops[w.heal].ID], "the reason is unknown")))
+		case w.heal < 0 && fault && c.Faults[c.Ops[w.op].Value].To > 0:
+			doubts = append(doubts, w.name+" was not healed: the history has no end of it")
 		}
 	}
 	return doubts

@@ -637,6 +637,11 @@ var saved = map[string]struct {
 		s.fault(serverHangs, 20, 40)
 		s.last().Outcome = history.Failed
 	}, Inconclusive, ""},
+	"activity: a fault whose end is missing": {Activity, func(s *script) {
+		turns(s)
+		s.fault(serverHangs, 20, 40)
+		s.Ops = s.Ops[:len(s.Ops)-1]
+	}, Inconclusive, ""},
 	"activity: a fault that was healed": {Activity, func(s *script) {
 		turns(s)
 		s.fault(serverHangs, 20, 40)
