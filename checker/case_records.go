@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"cmp"
 	"time"
 
 	"hammerlock/history"
@@ -80,8 +79,5 @@ func (c *Case) outlives(died time.Duration) time.Duration {
 // cutShort is the time until which a server may keep a hold whose release is not recorded because the record of its
 // worker was cut off.
 func (c *Case) cutShort(h *hold) time.Duration {
-	if h.Crashed == history.Forever {
-		return history.Forever
-	}
-	return c.outlives(cmp.Or(c.logs[h.Process].died, history.Forever))
+	return c.outlives(h.Crashed)
 }

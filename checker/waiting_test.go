@@ -141,6 +141,15 @@ var waiting = map[string]struct {
 			return x
 		})
 	}, Fail, history.OutOfOrder},
+	"a dead holder in a record that was cut off": {judgeLiveness, func(s *script) {
+		s.Partial, s.Bounds.Gap = "killed", 50*ms
+		s.acquire(1, 0, 1, 300)
+		s.op(history.Crash, 1, 10, 10)
+		for at := time.Duration(20); at < 6000; at += 200 {
+			s.busy(2, at, at+1)
+		}
+		s.visitEnds(3, 0, 0)
+	}, Fail, history.Deadlock},
 }
 
 // passedInLine has two waiters in the queue of a lock that claims an order. The later one is granted the lock first,
