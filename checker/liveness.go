@@ -40,39 +40,46 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 			l.judged += lasted
 		}
 	}
-	if l.Claims.Permits > 0 {
-		l.want()
+	for i, n := range l.wants() {
+		l.wanted = n
+		l.serve(i == 0)
 	}
-	waiting := l.waiting()
-	l.alone = waiting
-	l.idle(waiting, l.believed, func(s stretch) {
-		l.dead = max(l.dead, s.to-s.from)
-		l.deadAll += s.to - s.from
-	})
-	held, blamed := l.kept, l.stuck
-	// a permit that is kept for no worker looks like one that is being released
-	if l.Claims.Permits > 0 {
-		held, blamed = l.believed, l.withheld
-	}
-	var left []stretch
-	dead := func(s stretch) {
-		if l.dies(s.period) {
-			left = append(left, l.cut(s)...)
-		}
-	}
-	l.idle(waiting, held, dead)
-	long := slices.Clone(left)
-	l.idle(l.comeAgain(waiting), held, func(s stretch) {
-		if !slices.ContainsFunc(long, func(o stretch) bool { return o.key == s.key && o.meets(s.from, s.to) }) {
-			dead(s)
-		}
-	})
-	blamed(left)
 	l.unheardReleases()
 	l.starved()
 	l.writersBarred()
 	scanned := l.leaks()
 	return l.verdict(scanned), l
+}
+
+// serve blames the lock if it was free and did not serve waiting workers. For a semaphore, it looks at the requests for
+// the wanted number of permits. If first is true, it also counts the dead times.
+func (l *livenessCheck) serve(first bool) {
+	waiting := l.waiting()
+	l.alone = waiting
+	l.idle(waiting, l.believed, func(s stretch) {
+		if first {
+			l.dead = max(l.dead, s.to-s.from)
+			l.deadAll += s.to - s.from
+		}
+	})
+	var left []stretch
+	others := func(known []stretch) func(s stretch) {
+		return func(s stretch) {
+			if l.dies(s.period) && !slices.ContainsFunc(known, func(o stretch) bool {
+				return o.key == s.key && o.meets(s.from, s.to)
+			}) {
+				left = append(left, l.cut(s)...)
+			}
+		}
+	}
+	l.idle(waiting, l.kept, others(nil))
+	l.idle(l.comeAgain(waiting), l.kept, others(slices.Clone(left)))
+	blamed := l.stuck(left)
+	if l.Claims.Permits > 0 { // a permit that is kept for no worker looks like one that is being released
+		left = nil
+		l.idle(waiting, l.believed, others(blamed))
+		l.withheld(left)
+	}
 }
 
 // slowest returns two latencies: of the longest undisturbed call that had a connection and did not wait for a lock,

@@ -25,7 +25,7 @@ type livenessCheck struct {
 	deadAll   time.Duration
 	deadFault time.Duration // longest dead time that a fault explains
 	alone     [][]period    // by page: waits of visits, joined where they overlap
-	wanted    int           // number of permits that must be free for a semaphore to count as idle
+	wanted    int           // number of permits that must be free for a semaphore to count as idle: see wants
 	misses    map[string]int64
 
 	refusedFree []barred // see bars; nil = not computed yet
@@ -300,23 +300,34 @@ func (l *livenessCheck) tangled(p period) (list []history.Op) {
 	return list
 }
 
-// served reports whether a request for some permits must be granted as soon as the wanted number is free.
+// served reports whether a request for some permits must be granted if the wanted number is free.
 func (l *livenessCheck) served(permits uint16) bool {
-	return l.Claims.Permits == 0 || cmp.Or(int(permits), l.Claims.Permits) <= l.wanted
+	n := cmp.Or(int(permits), l.Claims.Permits)
+	return l.Claims.Permits == 0 || n == l.wanted || l.inLine() && n <= l.wanted
 }
 
-// want computes l.wanted, the number of permits that must be free so that a waiting worker must be served. It is the
-// smallest number that a worker requests. If the lock serves in order, a worker may wait behind one that requests
-// more, so it is the largest number.
-func (l *livenessCheck) want() {
+// inLine reports whether a request for few permits may have to wait for one that needs more: the lock serves in order,
+// or its message may go to the other one.
+func (l *livenessCheck) inLine() bool { return l.Claims.Ordered || l.Claims.Wakes }
+
+// wants lists the numbers of permits that workers request, sorted. Each of them is judged alone. If workers wait in
+// line, only the largest number is: if so many are free, the first in line must be served, whatever it requests.
+func (l *livenessCheck) wants() []int {
+	if l.Claims.Permits == 0 {
+		return []int{0}
+	}
+	var list []int
 	for i := range l.Ops {
 		if op := &l.Ops[i]; op.Kind == history.Acquire {
-			n := cmp.Or(int(op.Permits), l.Claims.Permits)
-			if l.wanted == 0 || (n < l.wanted) != l.Claims.Ordered && n != l.wanted {
-				l.wanted = n
+			if n := cmp.Or(int(op.Permits), l.Claims.Permits); !slices.Contains(list, n) {
+				list = append(list, n)
 			}
 		}
 	}
+	if slices.Sort(list); l.inLine() && len(list) > 0 {
+		list = list[len(list)-1:]
+	}
+	return list
 }
 
 // barred is a try that was refused although no worker can have held the lock. Several other tries had been refused

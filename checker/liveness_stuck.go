@@ -10,8 +10,9 @@ import (
 	"hammerlock/internal/human"
 )
 
-// stuck blames periods longer than the bound in which a worker tried to get the lock, and no worker held it.
-func (l *livenessCheck) stuck(left []stretch) {
+// stuck blames periods longer than the bound in which a worker tried to get the lock, and no worker held it. It returns
+// those that it blamed.
+func (l *livenessCheck) stuck(left []stretch) (blamed []stretch) {
 	refusals := l.refusals(left)
 	last := make([]time.Duration, l.keys) // by page: the last grant of its lock
 	for i := range l.holds {
@@ -38,7 +39,7 @@ func (l *livenessCheck) stuck(left []stretch) {
 				continue
 			}
 		}
-		story := []string{fmt.Sprintf("%s: no worker %s from %s to %s, and %s; at most %s are explained",
+		story := []string{fmt.Sprintf("%s: %s from %s to %s, and %s; at most %s are explained",
 			l.called(s.key), l.lacked(), clock(s.from), clock(s.to), attempt(&l.Ops[refusals[i]]),
 			human.Duration(l.bound))}
 		if left := l.keyIn(s); cause != history.Crossing && left != nil {
@@ -47,22 +48,28 @@ func (l *livenessCheck) stuck(left []stretch) {
 				left.Value, clock(left.Call), short(left.Token)))
 		}
 		l.accuse(cause, evidence, story...)
+		blamed = append(blamed, s)
 	}
 	for i, sleeper := range l.sleepers(quiet) {
 		if sleeper < 0 {
 			l.misses["idle and not asked for"]++
 		} else {
 			l.unwoken(quiet[i], sleeper, last[quiet[i].key])
+			blamed = append(blamed, quiet[i])
 		}
 	}
+	return blamed
 }
 
-// lacked says what is known of a period without a hold. A lock that claims no expiry may keep the hold of a dead worker.
+// lacked says that the lock was free. A lock that claims no expiry may keep the hold of a dead worker.
 func (l *livenessCheck) lacked() string {
-	if l.Claims.Expires {
-		return "can have held the lock"
+	switch {
+	case l.Claims.Permits > 0:
+		return fmt.Sprintf("at least %d of %d permits were free", l.wanted, l.Claims.Permits)
+	case l.Claims.Expires:
+		return "no worker can have held the lock"
 	}
-	return "relied on the lock"
+	return "no worker relied on the lock"
 }
 
 // attempt says how a try fared that asked for a free lock.
@@ -100,6 +107,9 @@ func (l *livenessCheck) adviseWaiter(v *Verdict, evidence []history.Op) {
 // keyIn returns an operation that saw the lock's key in a period in which no worker can have held the lock; nil if
 // none exists.
 func (l *livenessCheck) keyIn(s stretch) *history.Op {
+	if l.Claims.Permits > 0 {
+		return nil // the key is there while permits are free
+	}
 	for key := range l.keys {
 		if l.joint(int32(key)) != s.key {
 			continue
@@ -123,7 +133,7 @@ func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 		cause = history.Deadlock
 	}
 	l.accuse(cause, []history.Op{*op}, fmt.Sprintf(
-		"%s: no worker %s from %s to %s; %s, refused at %s, waited for it all the time and %s",
+		"%s: %s from %s to %s; %s, refused at %s, waited for it all the time and %s",
 		l.called(s.key), l.lacked(), clock(s.from), clock(s.to), who(op.Worker), clock(op.Return), but))
 }
 
@@ -137,6 +147,9 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	}
 	deaf := l.deaf()
 	for _, p := range l.naps() {
+		if !l.served(l.Ops[p.op].Permits) {
+			continue
+		}
 		call := l.Ops[p.op].Call - l.errorOf(l.Ops[p.op].Process)
 		for n := after(list, p.key, p.from); n < len(list) && list[n].key == p.key && list[n].from < p.to; n++ {
 			asleep := l.ran(l.Ops[p.op].Process, period{max(p.from, list[n].from), min(p.to, list[n].to)})
@@ -227,7 +240,7 @@ func (l *livenessCheck) refusals(list []stretch) []int32 {
 	}
 	for i := range l.Ops {
 		op := &l.Ops[i]
-		if op.Kind != history.Acquire || op.Worker < 0 {
+		if op.Kind != history.Acquire || op.Worker < 0 || !l.served(op.Permits) {
 			continue
 		}
 		w, key := l.wide(op.Process, period{op.Call, op.Return}), l.joint(op.Key)

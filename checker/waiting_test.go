@@ -150,6 +150,41 @@ var waiting = map[string]struct {
 		}
 		s.visitEnds(3, 0, 0)
 	}, Fail, history.Deadlock},
+	"a sleeper while all permits are free": {judgeLiveness, permits(1, true, func(s *script) {
+		a := s.share(1, 1, 0, 1, 3000)
+		s.refuses(2, 1, 10, 11)
+		s.release(a, 20, 21)
+		s.visitEnds(1, 0, 22)
+		s.release(s.share(2, 1, 6000, 6001, 3000), 6005, 6006)
+		s.visitEnds(2, 10, 6007)
+	}), Fail, history.LostWakeup},
+	"one call that waits while all permits are free": {judgeLiveness, permits(1, false, func(s *script) {
+		s.release(s.share(1, 1, 0, 5000, 3000), 5010, 5011)
+		s.visitEnds(1, 0, 5012)
+	}), Fail, history.Stuck},
+	"a large request that is refused while all permits are free": {judgeLiveness, permits(2, false, func(s *script) {
+		s.release(s.share(1, 1, 0, 1, 3000), 5, 6)
+		s.visitEnds(1, 0, 7)
+		for at := time.Duration(10); at < 10000; at += 300 {
+			s.refuses(2, 2, at, at+1)
+		}
+	}), Fail, history.Deadlock},
+	"a large request that is refused while one permit is taken": {judgeLiveness, permits(2, false, func(s *script) {
+		for at := time.Duration(0); at < 10000; at += 300 {
+			s.release(s.share(1, 1, at, at+1, 3000), at+290, at+291)
+			s.visitEnds(1, at, at+292)
+			s.refuses(2, 2, at+10, at+11)
+		}
+	}), Pass, ""},
+}
+
+// permits writes a history of a semaphore.
+func permits(n int, wakes bool, write func(*script)) func(*script) {
+	return func(s *script) {
+		s.Claims = history.Claims{Expires: true, Owned: true, Permits: n, Wakes: wakes}
+		s.Bounds.Gap = 50 * ms
+		write(s)
+	}
 }
 
 // passedInLine has two waiters in the queue of a lock that claims an order. The later one is granted the lock first,
