@@ -12,8 +12,8 @@ import (
 
 var calls = Checker{
 	Name: history.Calls,
-	Doc: "no call of the lock hangs, while servers answer, until it has to be called off, or goes on long after that; " +
-		"calls do not end in errors while nothing is broken, and no call or timer ends its process",
+	Doc: "no call of the lock hangs, while servers answer, until it has to be called off, or goes on long " +
+		"after that; calls do not end in errors while nothing is broken, and no call or timer ends its process",
 	Causes: callCauses,
 	Check:  judgeCalls,
 }

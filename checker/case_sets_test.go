@@ -123,7 +123,7 @@ func TestCrossing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newBuilder()
-			s.tick = time.Second
+			s.tick, s.h.Bounds.Gap = time.Second, time.Millisecond
 			s.sets(3)
 			first := s.tries(2, 1, 0, 1, history.OK, 9)
 			s.add(history.Op{Kind: history.Release, Worker: 2, Hold: first, Call: 1, Return: 1, Outcome: history.OK})
@@ -141,7 +141,7 @@ func TestCrossing(t *testing.T) {
 func TestCrossingToTheEnd(t *testing.T) {
 	for claimed, cause := range map[bool]string{true: history.Crossing, false: ""} {
 		s := newBuilder()
-		s.tick = time.Second
+		s.tick, s.h.Bounds.Gap = time.Second, time.Millisecond
 		s.sets(3)
 		s.h.Claims.Crosses = claimed
 		s.tries(0, 2, 2, 12, history.Failed, 1)

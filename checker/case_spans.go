@@ -63,8 +63,9 @@ func (c *Case) disturb() {
 		if felt < 0 {
 			continue
 		}
-		p := period{minus(w.from, c.anySlack()), plus(plus(to, felt), c.anySlack())} // in terms of a worker's clock
-		if disturbed = append(disturbed, p); to >= c.begin {                         // before the first request no worker had a place
+		// in terms of a worker's clock
+		p := period{minus(w.from, c.anySlack()), plus(plus(to, felt), c.anySlack())}
+		if disturbed = append(disturbed, p); to >= c.begin { // before the first request no worker had a place
 			places = append(places, p)
 		}
 	}

@@ -22,7 +22,7 @@ func TestAdviceForWaiters(t *testing.T) {
 		"a queue sleeps": {true, true, dropTheDead},
 	} {
 		s := newBuilder()
-		s.tick = time.Second
+		s.tick, s.h.Bounds.Gap = time.Second, time.Millisecond
 		s.h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true, Ordered: x.ordered}
 		h := s.grant(1, 0, 1, 3)
 		s.release(1, h, 2, 3, history.OK)

@@ -248,7 +248,8 @@ func (l *livenessCheck) vain(op *history.Op) bool {
 }
 
 // landed is the time by which the last command that may have granted or extended a hold took effect. A command without
-// an answer may take effect late, within the patience after it was given up. If its server did not answer, or its link was cut, it waits until both work again.
+// an answer may take effect late, within the patience after it was given up. If its server did not answer, or its link
+// was cut, it waits until both work again.
 func (l *livenessCheck) landed(h *hold, proof time.Duration) time.Duration {
 	sent := func(op *history.Op) {
 		by := op.Return

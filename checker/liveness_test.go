@@ -584,6 +584,14 @@ func span(is []bool) (longest, all int) {
 
 const seconds = 80
 
+// given is the last second in which a command without an answer takes effect, if nothing disturbs it.
+func given(op *history.Op) time.Duration {
+	if op.Outcome != history.Unknown {
+		return 0
+	}
+	return op.Return + time.Second
+}
+
 // held marks the seconds in which a holder of a key believed in its hold, and those in which a server may have kept it.
 func held(c *Case, key int32) (believed, kept []bool) {
 	believed, kept = make([]bool, seconds), make([]bool, seconds)
@@ -605,12 +613,6 @@ func held(c *Case, key int32) (believed, kept []bool) {
 			return 0
 		}
 		landed := late(a)
-		given := func(op *history.Op) time.Duration { // the last second in which a command without an answer takes effect
-			if op.Outcome != history.Unknown {
-				return 0
-			}
-			return op.Return + time.Second
-		}
 		landed = max(landed, given(a))
 		back := history.Op{Call: history.Forever, Return: history.Forever}
 		for j := range c.Ops {
@@ -742,7 +744,8 @@ func everySecond(c *Case) string {
 					continue
 				}
 				refused := op.Outcome == history.Failed && op.Call >= a+bound/2 && op.Return <= asked
-				proven = proven || refused || op.Call <= a+bound/2 && op.Return-silent(c, a, min(op.Return, b)) >= a+bound
+				hung := op.Call <= a+bound/2 && op.Return-silent(c, a, min(op.Return, b)) >= a+bound
+				proven = proven || refused || hung
 			}
 			slept := b-a > bound && sleeps(c, visits, key, a, b) > bound+ttl
 			if b-a <= bound || !proven && !slept {

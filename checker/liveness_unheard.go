@@ -178,8 +178,8 @@ type stray struct {
 	key int32
 }
 
-// strays lists the moments at which a message may have gone to a worker that cannot hear it: a call had no answer or was
-// cancelled, or a waiter died or gave up. A worker that dies with the lock listens for nothing.
+// strays lists the moments at which a message may have gone to a worker that cannot hear it. A call had no answer or
+// was cancelled, or a waiter died or gave up. A worker that dies with the lock listens for nothing.
 func (l *livenessCheck) strays() (list []stray) {
 	for i := range l.Ops {
 		op := &l.Ops[i]

@@ -84,7 +84,7 @@ var mutants = map[string]mutant{
 	"liveness: who sleeps does not wait": {"TestLivenessAgainstEverySecond",
 		[]string{"if sleeper < 0 {", "if sleeper >= -1 {"}},
 	"liveness: silence is no standstill": {"TestLivenessAgainstEverySecond",
-		[]string{"least[i] += longest", "_ = longest"}},
+		[]string{"longest = max(longest, min(p.to, to)-max(p.from, from))", "_ = p"}},
 	"liveness: a spared quorum explains a dead time": {"TestLivenessAgainstEverySecond",
 		[]string{"		if e.StopsService() {\n", "		if e.Blocks {\n"}},
 	"liveness: a command without an answer is over when nobody waits for it": {"TestLivenessAgainstEverySecond",

@@ -81,11 +81,7 @@ func judgeOnce(c *Case) Verdict {
 		v.Summary = b.excuseText("ticks that ran twice or not at all")
 	case v.Exposed >= enoughHandOffs:
 		v.Status = Pass
-		each := "each run once"
-		if unknown > 0 {
-			each = fmt.Sprintf("none run twice or left out, %s without a known grant", human.Count(unknown))
-		}
-		v.Summary = fmt.Sprintf("%s, %s; %s", human.Quantity(v.Exposed, "tick"), each, atMost(v.Exposed))
+		v.Summary = fmt.Sprintf("%s, %s; %s", human.Quantity(v.Exposed, "tick"), ran(unknown), atMost(v.Exposed))
 	default:
 		if v.scant = true; v.Exposed > 0 {
 			v.Summary = fmt.Sprintf("%s that two workers asked for, at least %d are needed",
@@ -93,6 +89,14 @@ func judgeOnce(c *Case) Verdict {
 		}
 	}
 	return v
+}
+
+// ran says how often the ticks of a passed verdict ran, if so many of them have no known grant.
+func ran(unknown int64) string {
+	if unknown > 0 {
+		return fmt.Sprintf("none run twice or left out, %s without a known grant", human.Count(unknown))
+	}
+	return "each run once"
 }
 
 // sure is the earliest end of a grant's lease if no worker releases it. A lock for ticks keeps a tick for the
