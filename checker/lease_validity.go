@@ -163,11 +163,11 @@ func (l *leases) loss(n int32, h *hold, story *account) {
 			l.freedBy(op, h, at, evidence)
 			return
 		}
+		proof := l.c.proof(h, history.Forever)
 		l.fail(history.PrematureLoss,
-			fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, "+
-				"and there was no fault",
-				who(h.Worker), clock(at), l.c.name(h), clock(l.c.proof(h, history.Forever).Call), clock(over)),
-			evidence...)
+			fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, and %s",
+				who(h.Worker), clock(at), l.c.name(h), clock(proof.Call), clock(over),
+				l.c.harmless(proof.Call, at)), evidence...)
 		return
 	}
 	ranOut := told >= 0 && told == h.Release && l.c.Ops[told].Call < over // it ended after the call of its release

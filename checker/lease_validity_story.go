@@ -27,24 +27,8 @@ func (l *leases) told(k *slip) {
 	}
 	switch h := &c.holds[k.hold]; {
 	case k.deviates(history.PrematureLoss) && c.Sites < 2: // with several sites, loss judges this
-		text = fmt.Sprintf("%s had %s no more at %s; the lease counted from %s was sure until %s, "+
-			"and there was no fault",
-			who(h.Worker), c.name(h), clock(k.At), clock(c.proof(h, history.Forever).Call), clock(l.assured(h)))
-		if n := l.denied(h); n >= 0 {
-			heard := &c.Ops[n]
-			if op := c.tell(c.holdsOf(h.Key)).freed(c, h.Call, heard.Return); op >= 0 {
-				l.freedBy(op, h, heard.Return, []history.Op{*c.acquire(h), *heard})
-				return
-			}
-			e := c.ended(h, history.Forever, 0)
-			if e != nil && endCause(e) != "" && endCause(e) != history.DoubleGrant {
-				l.fail(endCause(e), fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was "+
-					"over at %s: %s", who(h.Worker), clock(heard.Return), c.name(h), clock(l.assured(h)),
-					c.endedText(h, e)), *c.acquire(h), *heard)
-				return
-			}
-			evidence = append(evidence, *heard)
-		}
+		l.endedEarly(k, h)
+		return
 	case k.deviates(history.SilentReacquire) && k.against >= 0:
 		answer := map[bool]string{true: "with success", false: "without an answer"}[c.Ops[k.op].Outcome == history.OK]
 		text = fmt.Sprintf("%s extended %s at %s %s, after it was over: that took the lock away from %s",
@@ -91,6 +75,38 @@ func (l *leases) tooLong(k *slip, h *hold) string {
 	}
 	return fmt.Sprintf("the key of %s was seen at %s, %s, but its lease is over by %s", c.name(h),
 		clock(c.Ops[k.op].Call), expiry, clock(over))
+}
+
+// endedEarly blames who ended a lease too early, as far as an answer shows it; otherwise it blames the lock.
+func (l *leases) endedEarly(k *slip, h *hold) {
+	c, shown, evidence := l.c, k.At, []history.Op{*l.c.acquire(h)}
+	if n := l.denied(h); n >= 0 {
+		heard := &c.Ops[n]
+		evidence, shown = append(evidence, *heard), max(shown, heard.Return)
+		if op := c.tell(c.holdsOf(h.Key)).freed(c, h.Call, heard.Return); op >= 0 {
+			l.freedBy(op, h, heard.Return, evidence)
+			return
+		}
+		e := c.ended(h, history.Forever, 0)
+		if e != nil && endCause(e) != "" && endCause(e) != history.DoubleGrant {
+			l.fail(endCause(e), fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: "+
+				"%s", who(h.Worker), clock(heard.Return), c.name(h), clock(l.assured(h)), c.endedText(h, e)), evidence...)
+			return
+		}
+	}
+	proof := c.proof(h, history.Forever)
+	l.fail(history.PrematureLoss, fmt.Sprintf("%s had %s no more at %s; the lease counted from %s was sure until %s, "+
+		"and %s", who(h.Worker), c.name(h), clock(k.At), clock(proof.Call), clock(l.assured(h)),
+		c.harmless(proof.Call, shown)), evidence...)
+}
+
+// harmless says that no fault between two moments can have ended a lease.
+func (c *Case) harmless(from, to time.Duration) string {
+	w := c.atWork(from, to, func(e *history.Effect) bool { return !e.Hit(history.Nobody) })
+	if w == nil {
+		return "there was no fault"
+	}
+	return fmt.Sprintf("%s ends no lease", w.name)
 }
 
 // robbed blames a release that freed the lock of another worker, the victim. The victim must have learned of the loss
