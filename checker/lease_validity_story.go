@@ -89,8 +89,9 @@ func (l *leases) endedEarly(k *slip, h *hold) {
 		}
 		e := c.ended(h, history.Forever, 0)
 		if e != nil && endCause(e) != "" && endCause(e) != history.DoubleGrant {
-			l.fail(endCause(e), fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: "+
-				"%s", who(h.Worker), clock(heard.Return), c.name(h), clock(l.assured(h)), c.endedText(h, e)), evidence...)
+			text := "%s was told at %s that %s is not its own, before its lease was over at %s: %s"
+			l.fail(endCause(e), fmt.Sprintf(text, who(h.Worker), clock(heard.Return), c.name(h), clock(l.assured(h)),
+				c.endedText(h, e)), evidence...)
 			return
 		}
 	}
