@@ -141,6 +141,8 @@ func (l *livenessCheck) verdict(scanned bool) Verdict {
 		l.adviseWaiter(&v, worst.evidence)
 		v.Evidence, v.Story = worst.evidence, worst.story
 		v.Summary = fmt.Sprintf("%s: %s; %s", v.Cause, v.Story[0], dead)
+	case l.excused > 0:
+		v.Summary = l.excuseText("times in which the lock was free for a waiting worker") + "; " + dead
 	case l.waits == 0:
 		v.Summary, v.scant = "no worker waited", true
 	case l.judged == 0:

@@ -51,14 +51,29 @@ func (l *livenessCheck) stuck(left []stretch) (blamed []stretch) {
 		blamed = append(blamed, s)
 	}
 	for i, sleeper := range l.sleepers(quiet) {
-		if sleeper < 0 {
-			l.misses["idle and not asked for"]++
-		} else {
+		switch silence := l.silence(quiet[i]); {
+		case sleeper >= 0:
 			l.unwoken(quiet[i], sleeper, last[quiet[i].key])
 			blamed = append(blamed, quiet[i])
+		case silence != nil:
+			l.blame(history.Stuck, testimony{}, silence)
+		default:
+			l.misses["idle and not asked for"]++
 		}
 	}
 	return blamed
+}
+
+// silence returns a period longer than the bound in which no worker of a process did anything, if pauses are not
+// recorded; nil if none exists. The process may have been paused, so it is unknown whether the lock served nobody.
+func (l *livenessCheck) silence(s stretch) *window {
+	for process := range int16(l.processes) {
+		if l.Bounds.Gap == 0 && l.stood(process, s.from, s.to) > l.bound {
+			return &window{name: fmt.Sprintf("no call or answer of process %d, and pauses are not recorded", process),
+				period: s.period}
+		}
+	}
+	return nil
 }
 
 // lacked says that the lock was free. A lock that claims no expiry may keep the hold of a dead worker.

@@ -82,7 +82,7 @@ var mutants = map[string]mutant{
 			"for k := range pages {",
 		}},
 	"liveness: who sleeps does not wait": {"TestLivenessAgainstEverySecond",
-		[]string{"if sleeper < 0 {", "if sleeper >= -1 {"}},
+		[]string{"case sleeper >= 0:", "case sleeper < -1:"}},
 	"liveness: silence is no standstill": {"TestLivenessAgainstEverySecond",
 		[]string{"longest = max(longest, min(p.to, to)-max(p.from, from))", "_ = p"}},
 	"liveness: a spared quorum explains a dead time": {"TestLivenessAgainstEverySecond",
