@@ -112,8 +112,16 @@ func replaced(h *History, o []*op) bool {
 		o[0].Seen == o[1].Seen
 }
 
+// outside proves that a page ended without an acknowledged store. The read at the end names a store, or has a number
+// that no store had.
 func outside(h *History, o []*op) bool {
-	return len(o) == 1 && h.fits("store", o...) && o[0].Outcome == "ok" && o[0].place == 0 && h.finals[o[0].Key] != nil
+	if len(o) != 1 || !h.fits("store", o...) || o[0].Outcome != "ok" || o[0].place != 0 || h.finals[o[0].Key] == nil {
+		return false
+	}
+	end := h.finals[o[0].Key]
+	return end.Seen != "" || !slices.ContainsFunc(h.list, func(x *op) bool {
+		return x.Kind == "store" && x.Key == end.Key && x.Value == end.Value
+	})
 }
 
 func stale(h *History, o []*op) bool {

@@ -133,15 +133,21 @@ func found(h *History, o []*op) bool {
 	return plus(released, h.slack(o[0], o[1])) < o[1].Call && h.Sites < 2
 }
 
-// outlived proves that the remaining life of a key is longer than the longest lease.
+// outlived proves that the remaining life of a key is longer than the longest lease. A key without an end must be that
+// of a hold, since a lock may write one before it is granted.
 func outlived(h *History, o []*op) bool {
-	longest := ns(0)
+	if len(o) != 1 {
+		return false
+	}
+	longest, held := ns(0), o[0].Until < forever
 	for _, x := range h.list {
 		if longest = max(longest, x.TTL); x.Kind == "fault" && x.Call <= o[0].Call {
 			return false
 		}
+		held = held || x.Kind == "acquire" && x.Outcome == "ok" && x.Key == o[0].Key && x.Token == o[0].Token &&
+			x.Return <= o[0].Call
 	}
-	return len(o) == 1 && h.Claims.Expires && (o[0].Kind == "found" || o[0].Kind == "sight") && longest > 0 &&
+	return held && h.Claims.Expires && (o[0].Kind == "found" || o[0].Kind == "sight") && longest > 0 &&
 		o[0].Until > plus(o[0].Return, h.most(longest))
 }
 

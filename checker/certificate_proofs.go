@@ -55,10 +55,13 @@ func (x *certificate) chain(end history.ID, key int32) (n int) {
 	return n
 }
 
-// finished tells whether a page's chain was written, or is empty.
+// finished tells whether a page's chain was written, or is certainly empty: the read at the end names no store, and has
+// a number that no store had.
 func (x *certificate) finished(key int32) bool {
 	i := x.finals[key]
-	return i > 0 && (x.chained[key] || x.Ops[i-1].Seen == 0)
+	return i > 0 && (x.chained[key] || x.Ops[i-1].Seen == 0 && !slices.ContainsFunc(x.Ops, func(op history.Op) bool {
+		return op.Kind == history.Store && op.Key == key && op.Value == x.Ops[i-1].Value
+	}))
 }
 
 // noProof is the reason for causes that have no formula.

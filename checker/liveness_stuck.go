@@ -141,7 +141,7 @@ func (l *livenessCheck) keyIn(s stretch) *history.Op {
 // unwoken blames a period in which the lock was free, while a worker waited for it all the time without a try.
 func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 	cause, op, but := history.LostWakeup, &l.Ops[sleeper], "was not woken"
-	if !l.messages() {
+	if !l.messages() && l.polls() {
 		cause, but = history.Stuck, "did not ask again"
 	}
 	if s.from >= last && s.to-s.from > 2*l.lease {
@@ -198,6 +198,24 @@ func (l *livenessCheck) deaf() spans {
 // messages reports whether waiters of the lock wait for messages. Otherwise they only poll.
 func (l *livenessCheck) messages() bool {
 	return l.Claims.Wakes || slices.ContainsFunc(l.Ops, func(op history.Op) bool { return op.Woken == history.Signal })
+}
+
+// polls reports whether a refused worker asked again although no message woke it.
+func (l *livenessCheck) polls() bool {
+	refused := make([]int32, l.workers) // by worker: the page of its last call if that was refused, plus one
+	for i := range l.Ops {
+		op := &l.Ops[i]
+		if op.Worker < 0 || op.Kind == history.Crash {
+			continue
+		}
+		if op.Kind == history.Acquire && refused[op.Worker] == op.Key+1 && op.Woken != history.Signal {
+			return true
+		}
+		if refused[op.Worker] = 0; op.Kind == history.Acquire && op.Outcome == history.Failed {
+			refused[op.Worker] = op.Key + 1
+		}
+	}
+	return false
 }
 
 // after returns the index of the first period of a page that ends after a moment. The list is sorted by page and time.

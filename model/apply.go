@@ -184,17 +184,7 @@ func (s *searcher) others(c state, n int32, by time.Duration) {
 		against = c.held[len(c.held)-1].hold
 	}
 	if o.Kind == Seen {
-		l := lease{o.Hold, c.cur, by, o.TTL, false}
-		if g := s.holds[o.Hold].grant; g >= 0 {
-			l.ttl = s.p.Calls[g].TTL
-		}
-		if !s.shares(&c, o) {
-			s.yield(s.wrong(c.alone(l), n, phantom, against))
-			return
-		}
-		x := s.wrong(c.alone(l), n, doubleGrant, against)
-		x.last.step.Alone = true
-		s.yield(x)
+		s.seen(c, n, against, by)
 		return
 	}
 	if o.Kind == Extend {
@@ -231,17 +221,41 @@ func (s *searcher) others(c state, n int32, by time.Duration) {
 	}
 }
 
-// shares reports whether a sighting of a key shows two holders. Another hold has the lock, was certainly granted, and
-// was not given back. The key's hold was granted and not given back either, and its lease cannot be over.
-func (s *searcher) shares(c *state, o *Call) bool {
+// seen yields the states after a sighting of a key whose hold no longer has the lock. Up to a time it shows that the
+// lock was granted twice, and after that time it is a phantom.
+func (s *searcher) seen(c state, n, against int32, by time.Duration) {
+	o := &s.p.Calls[n]
+	l := lease{o.Hold, c.cur, by, o.TTL, false}
+	if g := s.holds[o.Hold].grant; g >= 0 {
+		l.ttl = s.p.Calls[g].TTL
+	}
+	if end := s.shared(&c, o); c.cur <= end {
+		l.hi = min(by, end)
+		x := s.wrong(c.alone(l), n, doubleGrant, against)
+		x.cost += (Deviations[phantom].prior - Deviations[doubleGrant].prior) * onePrior // as unusual as a phantom
+		x.last.step.Alone = true
+		s.yield(x)
+		if by <= end {
+			return
+		}
+		c = c.until(end + 1)
+		l.lo, l.hi = c.cur, by
+	}
+	s.yield(s.wrong(c.alone(l), n, phantom, against))
+}
+
+// shared returns the time up to which a sighting of a key shows two holders; -1 if it does not. Another hold has the
+// lock, was certainly granted, and was not given back. The key's hold was granted and not given back either, and until
+// that time its lease cannot be over.
+func (s *searcher) shared(c *state, o *Call) time.Duration {
 	if !s.granted(c, o.Hold) || s.given(c, o.Hold) || !slices.ContainsFunc(c.held, func(l lease) bool {
 		g := s.holds[l.hold].grant
 		return g >= 0 && !s.p.Calls[g].Unanswered && !s.given(c, l.hold)
 	}) {
-		return false
+		return -1
 	}
 	l := s.lastLease(c, o.Hold, history.Forever)
-	return c.cur <= plus(l.lo, s.p.Least(l.ttl))
+	return plus(l.lo, s.p.Least(l.ttl))
 }
 
 // givenBack reports whether a release of the same hold succeeded before a call began.

@@ -322,35 +322,6 @@ func (o *oracle) restored(s exact, hold int32, try func(exact, Cost)) {
 	}
 }
 
-// shares reports whether a hold was granted and not given back, and its lease cannot be over. Another hold has the
-// lock, its acquire was answered, and it was not given back.
-func (o *oracle) shares(s *exact, hold int32) bool {
-	var first, last *Call
-	for n := range o.p.Calls {
-		x := &o.p.Calls[n]
-		switch {
-		case x.Hold != hold || s.done>>n&1 == 0:
-		case x.Kind == Release:
-			return false
-		case x.Kind == Grant:
-			if first = x; last == nil {
-				last = x
-			}
-		case x.Kind == Extend && !x.Unanswered && (last == nil || last.Kind == Grant || x.To > last.To):
-			last = x
-		}
-	}
-	another := slices.ContainsFunc(s.held, func(l begun) bool {
-		answered, given := false, false
-		for n, x := range o.p.Calls {
-			answered = answered || x.Hold == l.hold && x.Kind == Grant && !x.Unanswered
-			given = given || x.Hold == l.hold && x.Kind == Release && s.done>>n&1 != 0
-		}
-		return answered && !given
-	})
-	return another && first != nil && s.at <= plus(first.From, o.p.Least(last.TTL))
-}
-
 // again lets a slow release have a second effect.
 func (o *oracle) again(s exact, n int, try func(exact, Cost)) {
 	c := &o.p.Calls[n]
@@ -373,11 +344,7 @@ func (o *oracle) others(s exact, c *Call, l begun, try func(exact, Cost)) {
 				l.ttl = x.TTL
 			}
 		}
-		if o.shares(&s, c.Hold) {
-			try(s.alone(l), doubleGrant.cost())
-		} else {
-			try(s.alone(l), phantom.cost())
-		}
+		try(s.alone(l), phantom.cost()) // a double grant that only a sighting shows costs as much
 	case Extend:
 		switch {
 		case !c.Anew:

@@ -78,7 +78,7 @@ func TestARateByKey(t *testing.T) {
 					}
 				}
 				if now, err := c.Rate(1000); err == nil || now != 160 ||
-					!strings.Contains(err.Error(), "at most 4000") {
+					!strings.Contains(err.Error(), "at most 4 000") {
 					t.Errorf("%v visits a second, %v", now, err)
 				}
 			})
