@@ -134,11 +134,12 @@ func (s *search) try(yield func(*step) bool, at float64) (r compare.GateResult, 
 	for p = range harness.Sixteen.Of(p) {
 		st := &step{plan: p, title: fmt.Sprintf("trying %s %s, about %v", s.over.name, s.over.search.Text(at),
 			(p.Warmup + p.Duration).Round(time.Second))}
-		if !yield(st) {
-			return r, cmp.Or(st.err, errEnded)
-		}
-		if st.runs[0].Failed() {
+		goesOn := yield(st)
+		if len(st.runs) > 0 && st.runs[0].Failed() { // also if it was interrupted
 			s.failed = append(s.failed, st.runs[0])
+		}
+		if !goesOn {
+			return r, cmp.Or(st.err, errEnded)
 		}
 		if r = s.objective.Check([]*results.Run{&st.runs[0]}); r.Status != compare.GateUnderpowered {
 			break

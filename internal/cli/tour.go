@@ -54,10 +54,10 @@ func (e Env) tour(ctx context.Context, s signals, root *cobra.Command, o *option
 		func(yield func(*step) bool) {
 			wrong, undecided, x.failure = t.Tell(func(p harness.Plan) (*results.Run, error) {
 				st := &step{plan: p}
-				if !yield(st) || len(st.runs) == 0 {
+				goesOn := yield(st)
+				if runs = append(runs, st.runs...); !goesOn || len(st.runs) == 0 {
 					return nil, errTourEnded
 				}
-				runs = append(runs, st.runs[0])
 				return &st.runs[0], nil
 			})
 			if errors.Is(x.failure, errTourEnded) {
