@@ -249,7 +249,7 @@ func exploredTiles(x *measure.Exploration) [][3]string {
 	}
 	return [][3]string{{"Schedules", human.Count(int64(x.Schedules)), remaining},
 		{"Deviations", fmt.Sprintf("up to %d", x.Deviations), "in a schedule"},
-		{"Speed", fmt.Sprintf("%.0f/s", x.Speed), "for " + x.Took.Round(time.Second).String()}}
+		{"Speed", human.Number(x.Speed) + "/s", "for " + x.Took.Round(time.Second).String()}}
 }
 
 // encode returns v as JSON on one line. It panics if JSON cannot encode v, which does not happen with frames.

@@ -28,6 +28,7 @@ function show(run, f) {
   document.getElementById("verdict").className = "banner " + state;
   document.title = `${word} · ${f.title} · Hammerlock`;
   text("sign", sign); text("word", word); text("safety", said); text("note", f.note); text("command", f.command);
+  document.getElementById("command").parentElement.hidden = !f.command;
   text("stage", `${f.title} · ${f.stage}` + (f.at ? ` · ${clock(f.at, 1)} of ${clock(f.to, 1)}` : ""));
   document.documentElement.dataset.at = f.at;
   document.getElementById("tiles").replaceChildren(...f.tiles.map(([name, value, more]) =>
