@@ -50,10 +50,11 @@ func (l *livenessCheck) stuck(left []stretch) (blamed []stretch) {
 		l.accuse(cause, evidence, story...)
 		blamed = append(blamed, s)
 	}
+	polled, silences := l.polls(quiet), l.silences(quiet)
 	for i, sleeper := range l.sleepers(quiet) {
-		switch silence := l.silence(quiet[i]); {
+		switch silence := silences[i]; {
 		case sleeper >= 0:
-			l.unwoken(quiet[i], sleeper, last[quiet[i].key])
+			l.unwoken(quiet[i], sleeper, last[quiet[i].key], polled)
 			blamed = append(blamed, quiet[i])
 		case silence != nil:
 			l.blame(history.Stuck, testimony{}, silence)
@@ -64,16 +65,28 @@ func (l *livenessCheck) stuck(left []stretch) (blamed []stretch) {
 	return blamed
 }
 
-// silence returns a period longer than the bound in which no worker of a process did anything, if pauses are not
-// recorded; nil if none exists. The process may have been paused, so it is unknown whether the lock served nobody.
-func (l *livenessCheck) silence(s stretch) *window {
-	for process := range int16(l.processes) {
-		if l.Bounds.Gap == 0 && l.stood(process, s.from, s.to) > l.bound {
-			return &window{name: fmt.Sprintf("no call or answer of process %d, and pauses are not recorded", process),
-				period: s.period}
-		}
+// silences returns, for each period, a window if a worker waited in it for longer than the bound while no worker of its
+// process did anything, and pauses are not recorded; otherwise nil. The process may have been paused, so it is unknown
+// whether the lock served nobody. The periods are sorted by page.
+func (l *livenessCheck) silences(list []stretch) []*window {
+	found := make([]*window, len(list))
+	if l.Bounds.Gap > 0 || len(list) == 0 {
+		return found
 	}
-	return nil
+	l.Case.waits(func(w *wait) {
+		if w.key < 0 || !l.served(w.permits) {
+			return
+		}
+		key := l.joint(w.key)
+		for n := after(list, key, w.start); n < len(list) && list[n].key == key && list[n].from < w.stop; n++ {
+			p := period{max(w.start, list[n].from), min(w.stop, list[n].to)}
+			if found[n] == nil && l.stood(w.process, p.from, p.to) > l.bound {
+				found[n] = &window{period: p, name: fmt.Sprintf(
+					"no call or answer of process %d, and pauses are not recorded", w.process)}
+			}
+		}
+	})
+	return found
 }
 
 // lacked says that the lock was free. A lock that claims no expiry may keep the hold of a dead worker.
@@ -139,9 +152,9 @@ func (l *livenessCheck) keyIn(s stretch) *history.Op {
 }
 
 // unwoken blames a period in which the lock was free, while a worker waited for it all the time without a try.
-func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
+func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration, polled bool) {
 	cause, op, but := history.LostWakeup, &l.Ops[sleeper], "was not woken"
-	if !l.messages() && l.polls() {
+	if polled {
 		cause, but = history.Stuck, "did not ask again"
 	}
 	if s.from >= last && s.to-s.from > 2*l.lease {
@@ -200,15 +213,19 @@ func (l *livenessCheck) messages() bool {
 	return l.Claims.Wakes || slices.ContainsFunc(l.Ops, func(op history.Op) bool { return op.Woken == history.Signal })
 }
 
-// polls reports whether a refused worker asked again although no message woke it.
-func (l *livenessCheck) polls() bool {
+// polls reports whether waiters only ask again and again: no message wakes them, and a refused worker did ask again. It
+// returns false if there is no period for which that matters.
+func (l *livenessCheck) polls(list []stretch) bool {
+	if len(list) == 0 || l.messages() {
+		return false
+	}
 	refused := make([]int32, l.workers) // by worker: the page of its last call if that was refused, plus one
 	for i := range l.Ops {
 		op := &l.Ops[i]
 		if op.Worker < 0 || op.Kind == history.Crash {
 			continue
 		}
-		if op.Kind == history.Acquire && refused[op.Worker] == op.Key+1 && op.Woken != history.Signal {
+		if op.Kind == history.Acquire && refused[op.Worker] == op.Key+1 {
 			return true
 		}
 		if refused[op.Worker] = 0; op.Kind == history.Acquire && op.Outcome == history.Failed {

@@ -280,15 +280,20 @@ func (p *pages) atWork(key int32, slack time.Duration) {
 
 // survive notes which holds were not lost in which windows. Only answers before another grant show that.
 func (p *pages) survive() {
+	place := map[*window]int32{}
 	for n, w := range p.why {
-		for i, k := range p.holds {
-			h := &p.c.holds[k]
-			if h.Call > w.to || h.answer == history.OK && h.releaseReturn < w.from {
-				continue
-			}
-			by, since := p.latest(h), max(w.from, h.Call)
-			if since <= by && p.c.survived(h, w, by) && p.c.survived(h, w, p.another(k, since, by)) {
-				p.Holds[i].Survives = append(p.Holds[i].Survives, int32(n))
+		place[w] = int32(n)
+	}
+	all := newReaching(slices.Clone(p.why))
+	for i, k := range p.holds {
+		h := &p.c.holds[k]
+		by, end := p.latest(h), history.Forever
+		if h.answer == history.OK {
+			end = h.releaseReturn
+		}
+		for w := range all.between(h.Call, min(by, end)) {
+			if p.c.survived(h, w, by) && p.c.survived(h, w, p.another(k, max(w.from, h.Call), by)) {
+				p.Holds[i].Survives = append(p.Holds[i].Survives, place[w])
 			}
 		}
 	}
