@@ -40,9 +40,20 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 			l.judged += lasted
 		}
 	}
-	for i, n := range l.wants() {
+	sizes, waits := l.wants(), int64(0)
+	if len(sizes) > 1 {
+		l.wanted = sizes[0]
+		if !l.everFree() {
+			sizes = sizes[:1] // what is not free for the smallest request is not free for a larger one
+		}
+		waits = l.waits
+	}
+	for i, n := range sizes {
 		l.wanted = n
 		l.serve(i == 0)
+	}
+	if waits > 0 {
+		l.waits = waits // of all sizes
 	}
 	l.unheardReleases()
 	l.starved()

@@ -26,6 +26,7 @@ type livenessCheck struct {
 	deadFault time.Duration // longest dead time that a fault explains
 	alone     [][]period    // by page: waits of visits, joined where they overlap
 	wanted    int           // number of permits that must be free for a semaphore to count as idle: see wants
+	every     bool          // requests for any number of permits are looked at: see everFree
 	misses    map[string]int64
 
 	refusedFree []barred // see bars; nil = not computed yet
@@ -304,7 +305,16 @@ func (l *livenessCheck) tangled(p period) (list []history.Op) {
 // served reports whether a request for some permits must be granted if the wanted number is free.
 func (l *livenessCheck) served(permits uint16) bool {
 	n := cmp.Or(int(permits), l.Claims.Permits)
-	return l.Claims.Permits == 0 || n == l.wanted || l.inLine() && n <= l.wanted
+	return l.Claims.Permits == 0 || l.every || n == l.wanted || l.inLine() && n <= l.wanted
+}
+
+// everFree reports whether the wanted number of permits was ever free for longer than the bound, while a worker waited
+// for any number.
+func (l *livenessCheck) everFree() (free bool) {
+	l.every = true
+	l.idle(l.waiting(), l.believed, func(s stretch) { free = free || l.dies(s.period) })
+	l.every = false
+	return free
 }
 
 // inLine reports whether a request for few permits may have to wait for one that needs more: the lock serves in order,
